@@ -272,6 +272,30 @@ def test_the_layers_of_the_analysis_import_downwards() -> None:
     assert known - {None} == set(structure.ROOMS)
 
 
+#: What makes a fact that is uncertain; and the file of rules whose object is what the others call a situation.
+FACT_MAKERS = tuple(f"kshark.analysis.facts.known.{name}" for name in ("Known", "known_if", "never"))
+FACTS_OF_RULES = "kshark/analysis/rules/byte_fault.py"
+
+
+def test_only_the_judge_judges() -> None:
+    """A rule names the facts that it needs. It makes none, sets no reason, and asks no judge."""
+    wrong = []
+    for path in SOURCES:
+        where = str(path.relative_to(ROOT))
+        is_rule = where.startswith("kshark/analysis/rules/") and where != FACTS_OF_RULES
+        forbidden = (*FACT_MAKERS, "kshark.analysis.facts.judge") if is_rule else ()
+        wrong += [f"{where}:{line} imports {name}" for line, name in imports_of(path) if name.startswith(forbidden)]
+        for node in ast.walk(ast.parse(path.read_text(), str(path))):
+            if not isinstance(node, ast.Call):
+                continue
+            called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            if called == "Judgement" and where != "kshark/analysis/facts/judge.py":
+                wrong.append(f"{where}:{node.lineno} makes a judgement")
+            if is_rule and any(keyword.arg == "because" for keyword in node.keywords):
+                wrong.append(f"{where}:{node.lineno} sets a reason")
+    assert wrong == []
+
+
 #: Words that are no names: each has a plainer one (CONTRIBUTING.md, "Plain English").
 NO_NAMES = frozenset(
     (

@@ -30,7 +30,7 @@ from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.calls import ShareStep, reply_of
 from kshark.analysis.facts.connections import ConnectionFacts, Connections, PacketOrder
-from kshark.analysis.facts.judge import Judgement
+from kshark.analysis.facts.judge import UNREAD
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.facts.settings import CONFIG_APIS
 from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
@@ -103,7 +103,6 @@ class Analyzer:
         self._sessions: OrderedDict[_Key, SessionQueue] = OrderedDict()
         self._acquisitions = Acquisitions()
         self._requests: ByMessage[tuple[Message, ShareStep, SessionQueue, Sequence[Acknowledging]]] = ByMessage()
-        self._has_forgotten = False
         rules = ExchangeRules(book.of_exchanges, counter)
         members = MemberRunner(book, self._members, self._partitions.last_acquisition, counter, exact=exact)
         stored = StoredStateRunner(book, self._partitions.store, counter, exact=exact)
@@ -305,7 +304,7 @@ class Analyzer:
             return ()
         text = f"{call.here} could not be read; it {reply.value} ({call.packets})"
         argument = Argument(text, (call,), EXCHANGE, "unknown")
-        return [Verdict(rule, argument, Judgement("unknown", "cut"), "explanation")]
+        return [Verdict(rule, argument, UNREAD, "explanation")]
 
     def _prove_sessions(self, request: Message, *_: object) -> Sequence[Verdict]:
         """Settle the sessions whose verdicts wait for this heartbeat of their member."""
@@ -402,11 +401,8 @@ class Analyzer:
         if len(self._sessions) <= limits.SESSIONS:
             return ()
         _, oldest = self._sessions.popitem(last=False)
-        verdicts = [*oldest.close()]
-        if not self._has_forgotten:
-            verdicts.append(Verdict(SESSIONS_FORGOTTEN, forgotten(step), Judgement("note")))
-        self._has_forgotten = self._members.forgetful = True
-        return verdicts
+        self._members.forgetful = True
+        return [*oldest.close(), *self._session_rules.note_once(SESSIONS_FORGOTTEN, forgotten(step))]
 
     def _join(self, kept: Broker, absorbed: Broker, packet: int) -> Sequence[Verdict]:
         """Join the sessions of two addresses that turned out to be one broker. Where a member had a session with each,

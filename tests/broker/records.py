@@ -199,7 +199,7 @@ def _counts(now: Acquiring, piece: Piece, states: States) -> frozenset[int] | No
         ):  # acquired, let go and stored before the answer
             counts |= {one.count or 0 for one in piece.value if one.how == "stored"}
     holds = [(one.hold.step.end, one.hold.step.end_ns) for one in piece.value if one.hold is not None]
-    since = max(holds, default=(partition.doubt[0], 0))
+    since = max(holds, default=(partition.known.since, 0))
     lost = sum(
         may_have_acquired(one, *since) and one.packet < now.answer.packet and one is not now.step
         for one in now.lost_fetches

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import Call, Partition
 from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.connections import ConnectionFacts
+from kshark.analysis.facts.known import NOTHING_HIDDEN, Known
 from kshark.anomaly import Blame
 from kshark_dissectors.enums import ErrorCode
 
@@ -35,6 +36,10 @@ def outcome(error: int | None) -> str:
 class Proof(Protocol):
     """Evidence that the capture may show later."""
 
+    @property
+    def because(self) -> str | None:
+        """Why the finding is unknown without the evidence; None: without it there is no fault."""
+
     def holds(self) -> bool | str | None:
         """Return True if the evidence was seen and False if it was not.
 
@@ -43,9 +48,10 @@ class Proof(Protocol):
         """
 
 
-class StillOpen(NamedTuple):
+class StillOpen(Struct, frozen=True):
     """Evidence that a connection was still open at a packet: a later request or FIN of its client."""
 
+    because: ClassVar = "end_not_seen"
     connection: ConnectionFacts
     packet: int
 
@@ -53,7 +59,7 @@ class StillOpen(NamedTuple):
         return self.connection.is_used_after(self.packet)
 
 
-class SentAfter(NamedTuple):
+class SentAfter(Struct, frozen=True):
     """Evidence that a request was sent after packet `since` of another connection, and not only arrived after it.
 
     TCP retransmits a request of a connection that its client has given up (RFC 9293): it may arrive long after it was
@@ -63,6 +69,7 @@ class SentAfter(NamedTuple):
 
     request: Call
     since: int
+    because: str = "end_not_seen"
 
     def holds(self) -> bool | None:
         connection = self.request.connection
@@ -76,11 +83,15 @@ class SentAfter(NamedTuple):
         return False if connection.over else None
 
 
-class Both(NamedTuple):
+class Both(Struct, frozen=True):
     """Evidence of two kinds that must both appear."""
 
     first: Proof
     second: Proof
+
+    @property
+    def because(self) -> str | None:
+        return self.first.because
 
     def holds(self) -> bool | str | None:
         first, second = self.first.holds(), self.second.holds()
@@ -96,24 +107,26 @@ class ProofNeeds(Struct, frozen=True):
     `state`: the state of the session was observed, and the broker's answer agrees with it.
     `whole`: the connections have no missing bytes from their beginning up to the last of these exchanges.
     `knows`: the client had received the answers of these exchanges when it sent the last witness: it reacted to them.
-    `absence`: nothing in this scope happened outside the capture. No capture can prove this.
-    `proof`: evidence that must appear later. Without it the finding is unknown because of `unproved`, or refuted if
-    `unproved` is None.
+    `facts`: facts that must be certain from the first witness to the last one.
+    `proof`: evidence that must appear later, or a fact that is compared after all else.
     """
 
     state: bool = False
     whole: bool = False
     knows: Sequence[Call] = ()
-    absence: str | None = None
+    facts: tuple[Known, ...] = ()
     proof: Proof | None = None
-    unproved: str | None = "end_not_seen"
 
     def after(self, *calls: Call) -> ProofNeeds:
         """Also need that the client had received the answers of these exchanges."""
         return replace(self, knows=calls)
 
-    def and_proof(self, proof: Proof, unproved: str | None = "end_not_seen") -> ProofNeeds:
-        return replace(self, proof=proof, unproved=unproved)
+    def knowing(self, *facts: Known) -> ProofNeeds:
+        """Also need these facts."""
+        return replace(self, facts=(*self.facts, *facts))
+
+    def and_proof(self, proof: Proof) -> ProofNeeds:
+        return replace(self, proof=proof)
 
 
 #: The exchange alone is enough.
@@ -123,7 +136,7 @@ CONNECTION = ProofNeeds(whole=True)
 #: Also needs the state of the session.
 STATE = ProofNeeds(state=True)
 #: Also needs that the session was used nowhere else.
-ABSENCE = ProofNeeds(state=True, absence="session")
+ABSENCE = ProofNeeds(state=True, proof=NOTHING_HIDDEN)
 
 
 def at_least(bound_ns: int, since: PacketTime, call: Call) -> Lasted:
@@ -144,12 +157,11 @@ def sent_in_order(argument: Argument) -> Argument:
     *others, last = argument.witness
     others = [call for call in others if call.connection is not last.connection]
     ends = [call.end if call.end < last.packet else call.packet for call in others]
-    proof = SentAfter(last, max(ends, default=-1))
+    proof = SentAfter(last, max(ends, default=-1), "in_flight")
     if not ends or proof.holds():
         return argument
-    needs, own = argument.needs, argument.needs.proof
-    needs = needs.and_proof(proof, "in_flight") if own is None else needs.and_proof(Both(own, proof), needs.unproved)
-    return replace(argument, needs=needs)
+    own = argument.needs.proof
+    return replace(argument, needs=argument.needs.and_proof(proof if own is None else Both(own, proof)))
 
 
 class Position(NamedTuple):
@@ -165,7 +177,6 @@ class Argument(Struct, frozen=True):
 
     `text`: the sentence. Rare sentences are functions: they are formatted only when a reader asks for `sentence`.
     `ends`: ends of connections that are part of the evidence.
-    `because`: a doubt of the rule itself.
     `grounds`: settings and durations that it rests on.
     `noted`: no party broke a rule.
     `blame`: the party at fault. None: the first party that the rule's row names.
@@ -177,7 +188,6 @@ class Argument(Struct, frozen=True):
     cause: str | None = None
     blame: Blame | None = None
     noted: bool = False
-    because: str | None = None
     partition: Partition | None = None
     offsets: tuple[int, int] | None = None
     position: Position | None = None

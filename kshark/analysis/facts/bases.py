@@ -10,8 +10,8 @@ Where each kind is weakened:
 - Limit: a table of kshark that gave something up is a hole: Connections.gave_up, or the lost sight of a state.
 - Duration: a clock that was set, or a file without times, is no proof. Ground: Lasted.
 - Order: packets of two connections that are too close in time have no order (kshark.analysis.facts.judge).
-- Absence: `absence` in ProofNeeds if a hidden request alone explains the case, which no capture excludes; a proof in
-  `and_proof` if later packets exclude it; or evidence of one connection only, which no other connection changes.
+- Absence: NOTHING_HIDDEN if a hidden request alone explains the case, which no capture excludes; a proof in `and_proof`
+  if later packets exclude it; or evidence of one connection only, which no other connection changes.
 - Awareness: what a client could not have received is no reason for its next request.
 """
 

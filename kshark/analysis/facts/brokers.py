@@ -12,6 +12,7 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.analysis.facts.bases import Setting
 from kshark.analysis.facts.holes import Hole, Holes
+from kshark.analysis.facts.known import Known, known_if
 from kshark.analysis.facts.releases import ANY_RELEASE, RELEASE_APIS, Release, releases_offering
 from kshark.analysis.facts.settings import Settings, Value
 from kshark.clusters import Clusters
@@ -79,6 +80,11 @@ class Proxies:
         """Note an answer. The header of a connection older than the capture is unknown."""
         if flow.proxy is not None or flow.opened_by is not None:
             self.answered.setdefault(flow.proxy is not None, packet)
+
+    @property
+    def refuses(self) -> Known:
+        """The fact that the listener refuses PROXY headers: it answers connections without one."""
+        return known_if(False in self.answered, "listener_unknown")
 
     def _add(self, host: str) -> None:
         self.nameless.add(host if len(self.nameless) < limits.LOSSY_HOSTS else "")

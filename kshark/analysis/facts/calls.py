@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.connections import ConnectionFacts
+from kshark.analysis.facts.known import Known, known_if
 from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import UNKNOWN_PACKET, Witness
@@ -247,6 +248,11 @@ class Call(Struct, eq=False):
     def ended(self) -> PacketTime:
         """The packet and the time of the answer, or else of the request."""
         return PacketTime(self.end, self.end_ns)
+
+    @property
+    def answered(self) -> Known:
+        """The fact that the broker answered."""
+        return known_if(self.answer is not None, "unanswered")
 
     @property
     def packets(self) -> str:

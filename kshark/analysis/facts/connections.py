@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 from kshark.analysis.facts.brokers import Broker, Brokers, By, End
 from kshark.analysis.facts.clock import Durations
 from kshark.analysis.facts.holes import Hole, Holes
+from kshark.analysis.facts.known import Known, known_if
 from kshark.endpoints import host_of, via
 from kshark.model import LEAST_ANSWER, Closed, Flow, Gap, HalfClosed, Message, Weird
 
@@ -23,6 +24,11 @@ class PacketOrder:
 
     disorder_ns: int = 0
     durations: Durations = field(default_factory=Durations)
+
+    @property
+    def order(self) -> Known:
+        """The fact that packets of different connections have an order."""
+        return known_if(not self.disorder_ns, "disorder")
 
     def is_before(self, first_ns: int, second_ns: int) -> bool:
         """True if a packet of one connection was certainly sent before a packet of another connection."""

@@ -1,20 +1,20 @@
 """The judge: decide whether the capture proves the argument of a rule. No other module decides this.
 
-`judge` checks the traffic between the exchanges of an argument: holes, messages found again after holes, state that was
-assumed and not observed, traffic that may have used another connection. A possibility that it cannot exclude makes the
-finding `unknown`.
+`judge` compares the facts that an argument needs (kshark.analysis.facts.known) with the packets of its exchanges. It
+checks the traffic between these: holes, messages found again after holes, traffic that may have used another
+connection. A possibility that it cannot exclude makes the finding `unknown`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.bases import resolution_ns
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import ConnectionFacts
+from kshark.analysis.facts.known import ALWAYS, Known
 from kshark.model import UNKNOWN_PACKET
 
 #: Reasons of an unknown finding: the stable word and its meaning.
@@ -58,41 +58,32 @@ class Judgement(NamedTuple):
     because: str | None = None
 
 
-class Knowledge(Protocol):
-    """The state of a machine before a step, as far as it is certain.
-
-    `met`: the states that the step may have met; None: any state, because of `doubt`.
-    `agreeing`: those of `met` that agree with the broker's answer.
-    """
-
-    @property
-    def met(self) -> Sequence[Any] | None: ...
-
-    @property
-    def agreeing(self) -> Sequence[Any]: ...
-
-    @property
-    def doubt(self) -> str | None: ...
-
-
 PENDING: Final = Judgement(None)
 REFUTED: Final = Judgement("refuted")
+#: A fact is uncertain without which there is no argument.
+NO_CASE: Final = Judgement("refuted")
+#: A note that the capture always proves; and a refusal whose message could not be read.
+NOTE: Final = Judgement("note")
+UNREAD: Final = Judgement("unknown", "cut")
 
 
-def judge(argument: Argument, situation: Knowledge | None, *, accuses: bool = True) -> Judgement:
+def judge(argument: Argument, states: Known = ALWAYS, *, accuses: bool = True) -> Judgement:
     """Decide whether the capture proves the argument.
 
-    `situation`: the state at the step that the argument is about; None if it is about no step.
+    `states`: the possible states that the step of the argument has met.
     `accuses`: True if the rule can name a party at fault. Otherwise the verdict is a note.
     """
     needs = argument.needs
     received = [has_received(argument.witness[-1], call) for call in needs.knows]
     if False in received:
         return REFUTED
+    fact = _uncertain_fact(argument, states)
+    if fact is not None and fact.because is None:
+        return NO_CASE
     because = (
-        argument.because
-        or _state(argument, situation)
-        or _hole(argument)
+        fact.because
+        if fact is not None
+        else _hole(argument)
         or _doubt(argument)
         or _order(argument)
         or (_ground(argument) if argument.grounds else None)
@@ -101,8 +92,6 @@ def judge(argument: Argument, situation: Knowledge | None, *, accuses: bool = Tr
         return Judgement("unknown", because)
     if None in received:
         return Judgement("unknown", "in_flight")
-    if needs.absence is not None:
-        return Judgement("unknown", "hidden_traffic")
     if needs.proof is not None:
         shown = needs.proof.holds()
         if shown is None:
@@ -110,8 +99,27 @@ def judge(argument: Argument, situation: Knowledge | None, *, accuses: bool = Tr
         if isinstance(shown, str):
             return REFUTED if shown == REFUTED.verdict else Judgement("unknown", shown)
         if not shown:
-            return REFUTED if needs.unproved is None else Judgement("unknown", needs.unproved)
+            return REFUTED if needs.proof.because is None else unproved(argument)
     return Judgement("violation" if accuses and not argument.noted else "note")
+
+
+def unproved(argument: Argument) -> Judgement:
+    """Decide about an argument whose proof the capture does not show."""
+    proof = argument.needs.proof
+    return Judgement("unknown", (proof and proof.because) or "hidden_traffic")
+
+
+def unexplained(argument: Argument, first: tuple[Argument, Judgement] | None) -> Judgement:
+    """Decide about a refusal that no explanation is proved of: unknown, for the reason of the first one, else its own.
+
+    `argument`: names facts that show why nothing explains it.
+    """
+    because = None
+    if first is not None:
+        explanation, judgement = first
+        proof = explanation.needs.proof
+        because = proof.because if judgement is PENDING and proof is not None else judgement.because
+    return Judgement("unknown", because or judge(argument).because)
 
 
 def has_received(step: Call, before: Call) -> bool | None:
@@ -152,13 +160,12 @@ def _ground(argument: Argument) -> str | None:
     return next((why for ground in argument.grounds if (why := ground.weakness(resolution))), None)
 
 
-def _state(argument: Argument, situation: Knowledge | None) -> str | None:
-    """Return why the state is uncertain: it was assumed, or the broker's answer contradicts it."""
-    if not argument.needs.state or situation is None:
-        return None
-    if situation.met is None:
-        return situation.doubt
-    return None if situation.agreeing else "hidden_traffic"
+def _uncertain_fact(argument: Argument, states: Known) -> Known | None:
+    """Return the first fact that is not certain from the first witness to the last one."""
+    needs = argument.needs
+    facts = (*needs.facts, states) if needs.state else needs.facts
+    first, last = argument.witness[0].packet, argument.witness[-1].packet
+    return next((fact for fact in facts if not fact.covers(first, last)), None)
 
 
 def _hole(argument: Argument) -> str | None:

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kshark.analysis.facts.known import Known, known_if
 from kshark.api_keys import API_VERSIONS, SHARE_FETCH
 
 
@@ -96,3 +97,8 @@ def agreed(releases: frozenset[Release], question: str) -> bool | None:
     """Return the value of a Behaviour field if all possible releases agree on it, else None."""
     answers = {bool(getattr(BEHAVIOUR[release], question)) for release in releases}
     return answers.pop() if len(answers) == 1 else None
+
+
+def release_known(answer: bool | None) -> Known:
+    """Return the fact that the release is known as far as this answer of `agreed` depends on it."""
+    return known_if(answer is not None, "release_unknown")

@@ -17,7 +17,6 @@ from kshark.analysis.facts.bases import (
     Limit,
 )
 from kshark.analysis.facts.calls import ShareStep
-from kshark.analysis.facts.releases import agreed
 from kshark.analysis.rules.refusals import acknowledged, offsets_text, refusal
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import NOT_APPLIED, NOT_HELD, RENEWS, UNTESTED
@@ -92,17 +91,8 @@ def beyond_the_end(situation: Acknowledging) -> Argument | None:
 
 
 def _past_the_end(situation: Acknowledging) -> Argument:
-    """Return the argument about offsets after the last acquired one.
-
-    A leader that started anew does not know all earlier acquisitions, its own or another leader's. Offsets above
-    `reached` were not part of any acquisition.
-    """
-    if situation.extent[1] <= situation.share_partition.reached:
-        because: str | None = "leader_moved"
-    else:
-        because = None if situation.seen_since is not None else situation.share_partition.doubt[1]
-    text = "no member has acquired records that far"
-    return refusal(situation, text, "beyond_end", situation.extent, because=because)
+    needs = EXCHANGE.knowing(situation.acquired_before)
+    return refusal(situation, "no member has acquired records that far", "beyond_end", situation.extent, needs=needs)
 
 
 def after_the_lock(situation: Acknowledging) -> Argument | None:
@@ -148,9 +138,8 @@ def not_owned(situation: Acknowledging) -> Argument | None:
             continue
         offsets, step = (piece.first, piece.last), owner.step
         text = f"member {step.member_id} had acquired {offsets_text(*offsets)} with {step.here} ({step.packets})"
-        # without all deliveries, the member may have held them before
-        because = None if situation.is_all_seen else situation.share_partition.doubt[1]
-        return refusal(situation, text, "not_owner", offsets, (step,), because=because)
+        needs = EXCHANGE.knowing(situation.results)  # without all deliveries, the member may have held them before
+        return refusal(situation, text, "not_owner", offsets, (step,), needs=needs)
     return None
 
 
@@ -164,8 +153,8 @@ def twice(situation: Acknowledging) -> Argument | None:
             continue
         offsets = (piece.first, piece.last)
         text = f"{before.here} had already {_did(record, offsets_text(*offsets))} ({before.packets})"
-        because = None if _is_first(situation, record) else "lock_unknown"  # it may have been delivered twice
-        return refusal(situation, text, "twice", offsets, (before,), needs=EXCHANGE.after(before), because=because)
+        needs = EXCHANGE.after(before).knowing(situation.delivered_once(record))
+        return refusal(situation, text, "twice", offsets, (before,), needs=needs)
     return None
 
 
@@ -191,15 +180,14 @@ def not_acquired(situation: Acknowledging) -> Argument | None:
         if release.member_id == situation.step.member_id and release.end < situation.step.packet:
             offsets = (piece.first, piece.last)
             text = f"{release.here} had {_did(record, offsets_text(*offsets))} ({release.packets})"
-            is_proved = _is_unbroken_since(situation, release) and _is_first(situation, record)
-            because, needs = None if is_proved else "hidden_traffic", EXCHANGE.after(release)
-            return refusal(situation, text, "not_acquired", offsets, (release,), needs=needs, because=because)
-    if situation.missing and situation.is_all_seen:
+            needs = EXCHANGE.after(release).knowing(situation.not_delivered_since(record))
+            return refusal(situation, text, "not_acquired", offsets, (release,), needs=needs)
+    if situation.missing and situation.results.is_certain:
         offsets = situation.missing[0]
         # in a disordered capture the delivery may come after the acknowledgement
-        because = "disorder" if situation.step.connection.clock.disorder_ns else None
+        needs = EXCHANGE.knowing(situation.step.connection.clock.order)
         text = f"no answer delivered {offsets_text(*offsets)} to the member"
-        return refusal(situation, text, "not_acquired", offsets, because=because)
+        return refusal(situation, text, "not_acquired", offsets, needs=needs)
     return None
 
 
@@ -214,7 +202,7 @@ def nothing_acquired(situation: Acknowledging) -> Argument | None:
     if situation.error != _UNKNOWN_TOPIC_OR_PARTITION:
         return None
     session = situation.session
-    if situation.share_partition.acquired_here or not situation.is_all_seen or session is None:
+    if situation.share_partition.acquired_here or not situation.results.is_certain or session is None:
         return None
     join, partition = session.member.join, situation.partition
     if not session.broker.is_alone and (join is None or not session.member.never_had(partition, join.packet)):
@@ -242,13 +230,8 @@ def not_stored(situation: Acknowledging) -> Argument | None:
 
 def unexplained(situation: Acknowledging) -> Argument:
     """Return the argument about a refusal that no other check explains."""
-    is_known = situation.pieces and not situation.missing
-    because = (
-        "lock_unknown"
-        if is_known and any(len(piece.value) > 1 for piece in situation.pieces)
-        else situation.share_partition.doubt[1]
-    )
-    return refusal(situation, "the capture does not show why", "unknown", situation.extent, because=because)
+    needs = EXCHANGE.knowing(situation.explanation)
+    return refusal(situation, "the capture does not show why", "unknown", situation.extent, needs=needs)
 
 
 # -- accepted
@@ -319,36 +302,6 @@ def _acknowledged_before(situation: Acknowledging, piece: Piece) -> ShareStep | 
     if any(other.by is not by or other.hold is not hold for other in piece.value):
         return None
     return by if step.member_id == by.member_id and hold.is_of(by) and by.end < step.packet else None
-
-
-def _is_first(situation: Acknowledging, record: RecordState) -> bool:
-    """True if the member received the record only once.
-
-    All its deliveries, or the delivery count, show it. Kafka 4.1 does not count deliveries that end with their session.
-    """
-    hold, session = record.hold, situation.session
-    if situation.is_all_seen:
-        return True
-    if record.count == 1:
-        return session is not None and agreed(session.releases, "release_uncounts") is False
-    return (
-        record.count == 2
-        and hold is not None
-        and hold.before is not None
-        and hold.before.step.member_id != situation.step.member_id
-    )
-
-
-def _is_unbroken_since(situation: Acknowledging, before: ShareStep) -> bool:
-    """True if the member's session continued since the exchange `before`, and no answer with records can be missing."""
-    session = situation.session
-    if session is None or session.unbroken is None:
-        return False
-    if max(session.last_unread, session.last_unanswered_fetch) > before.packet:
-        return False
-    # an earlier request of the session waits for its answer: the session has not counted this one yet
-    waits = session.last is None or session.last.packet < situation.step.packet
-    return not waits and session.unbroken.packet <= before.packet
 
 
 def _late(situation: Acknowledging) -> Piece | None:

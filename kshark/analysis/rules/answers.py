@@ -17,7 +17,7 @@ def reused(fault: ByteFault) -> Argument | None:
 
     Missing answers, or answers captured too late, would explain it.
     """
-    return _in_order(fault, fault.disordered or fault.connection.orphans > 0)
+    return fault.argument(CONNECTION.knowing(fault.no_request_lost))
 
 
 def overtook(fault: ByteFault) -> Argument | None:
@@ -26,7 +26,7 @@ def overtook(fault: ByteFault) -> Argument | None:
     If the capture holds an answer before its request, the request seems to be open, because its first answer was
     missed.
     """
-    return _unaccepted(fault, _in_order(fault, fault.disordered or fault.connection.orphans > 0))
+    return fault.argument(CONNECTION.knowing(fault.no_request_lost, fault.unaccepted))
 
 
 def unrequested(fault: ByteFault) -> Argument | None:
@@ -42,19 +42,7 @@ def unrequested(fault: ByteFault) -> Argument | None:
 
 def unwanted(fault: ByteFault) -> Argument | None:
     """Report a response that its client does not expect."""
-    return _unaccepted(fault, _in_order(fault, fault.disordered))
-
-
-def _in_order(fault: ByteFault, disordered: bool) -> Argument:
-    argument = fault.argument(CONNECTION)
-    return replace(argument, because=argument.because or "disorder") if disordered else argument
-
-
-def _unaccepted(fault: ByteFault, argument: Argument) -> Argument:
-    """Doubt the argument if the client sends further requests: a client closes the connection after such a response."""
-    if fault.connection.gaps or fault.connection.last_request < fault.call.end:
-        return argument
-    return replace(argument, because=argument.because or "hidden_traffic")
+    return fault.argument(CONNECTION.knowing(fault.connection.clock.order, fault.unaccepted))
 
 
 def timed_out(fault: ByteFault) -> Argument | None:

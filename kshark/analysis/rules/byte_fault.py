@@ -11,6 +11,7 @@ from kshark.analysis.facts.argument import EXCHANGE, Argument, Position, ProofNe
 from kshark.analysis.facts.brokers import By, End
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import ConnectionFacts
+from kshark.analysis.facts.known import ALWAYS, Known, known_if, never
 from kshark.analysis.rules.rule import Rule
 from kshark.anomaly import Blame
 from kshark.model import Closed
@@ -21,10 +22,8 @@ class ByteFault(Struct, eq=False):
 
     `sender`: the party that sent the bytes. `call`: the exchange up to the faulty message, or a Sighting. `detail`: the
     exact fault.
-    `codes`: all codes of the message, or that of the event. `doubt`: the reason why the bytes may be something else.
-    `times`: the number of faults that this one represents.
-    `disordered`: True if the capture's times run backwards. `end`: the end of the connection, if only the end shows the
-    fault.
+    `codes`: all codes of the message, or that of the event. `known`: the fact that the bytes are what they seem to be.
+    `times`: the number of faults that this one represents. `end`: the end of the connection, if only that shows it.
     """
 
     rule: Rule
@@ -33,9 +32,8 @@ class ByteFault(Struct, eq=False):
     call: Call
     detail: str
     codes: Sequence[str] = ()
-    doubt: str | None = None
+    known: Known = ALWAYS
     times: int = 1
-    disordered: bool = False
     end: Closed | None = None
 
     def has(self, code: str) -> bool:
@@ -54,19 +52,34 @@ class ByteFault(Struct, eq=False):
         return self.connection.flow.sender(self.end.side)
 
     @property
-    def may_be_answered(self) -> str | None:
-        """Why the broker may have answered before the connection ended; None if it closed without an answer."""
-        if self.closed_by != "broker":
-            return "end_not_seen"
-        return "disorder" if self.disordered else None
+    def closed_unanswered(self) -> Known:
+        """The fact that the broker closed the connection without an answer."""
+        return self.connection.clock.order if self.closed_by == "broker" else never("end_not_seen")
 
-    def at_end(self, needs: ProofNeeds = EXCHANGE, because: str | None = None) -> Argument:
+    @property
+    def no_request_lost(self) -> Known:
+        """The fact that the capture holds the request of each answer, before the answer."""
+        return known_if(self.connection.clock.order.is_certain and not self.connection.orphans, "disorder")
+
+    @property
+    def unaccepted(self) -> Known:
+        """The fact that the client closed the connection after the answer, and sent no further request."""
+        is_last = self.connection.gaps or self.connection.last_request < self.call.end
+        return known_if(is_last, "hidden_traffic")
+
+    @property
+    def still_up(self) -> Known:
+        """The fact that the broker did not go down before the end of the connection."""
+        broker, first = self.connection.broker, self.call.packet
+        is_restart = self.end is not None and broker is not None and broker.restarted_between(first, self.end.packet)
+        return known_if(not is_restart, "setting_unknown")
+
+    def at_end(self, needs: ProofNeeds = EXCHANGE) -> Argument:
         """Return the argument, placed at the end of the connection."""
         argument = self.with_end(self.argument(needs))
         if self.end is None:
             return argument
-        position = Position(self.connection, self.end.packet, self.end.time_ns)
-        return replace(argument, position=position, because=argument.because or because)
+        return replace(argument, position=Position(self.connection, self.end.packet, self.end.time_ns))
 
     def with_end(self, argument: Argument) -> Argument:
         """Return the argument with the end of the connection as evidence."""
@@ -81,8 +94,9 @@ class ByteFault(Struct, eq=False):
 
         If the rule does not blame this party, the party forwards bytes that another, uncaptured one sent.
         """
-        because = None if not self.rule.accuses or self.sender in self.rule.blame else "hidden_traffic"
-        return Argument(self.sentence, (self.call,), needs, blame=self.sender, because=self.doubt or because)
+        origin = known_if(not self.rule.accuses or self.sender in self.rule.blame, "hidden_traffic")
+        needs = replace(needs, facts=(self.known, origin, *needs.facts))
+        return Argument(self.sentence, (self.call,), needs, blame=self.sender)
 
     @property
     def sentence(self) -> str:

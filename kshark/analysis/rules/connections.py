@@ -52,12 +52,9 @@ def _raced(situation: SessionSituation, rival: ShareStep) -> Argument:
         )
         witness = (*situation.epoch_witness, rival, step)
         return Argument(text, witness, EXCHANGE, "given_up", noted=True, ends=(given_up,))
-    because = (
-        None if len({state.due for state in situation.met or () if state not in situation.agreeing}) == 1 else "race"
-    )
     proof = Both(StillOpen(first.connection, second.packet), SentAfter(second, first.packet))
-    needs = EXCHANGE.and_proof(proof)
-    return Argument(text, (*situation.epoch_witness, rival, step), needs, "concurrent_requests", because=because)
+    needs = EXCHANGE.knowing(situation.refused_first).and_proof(proof)
+    return Argument(text, (*situation.epoch_witness, rival, step), needs, "concurrent_requests")
 
 
 def overtaken_and_served(situation: SessionSituation) -> Argument | None:
@@ -72,8 +69,7 @@ def overtaken_and_served(situation: SessionSituation) -> Argument | None:
         f"{step.here} with epoch {step.epoch} was due and waited; {ahead.story} on {ahead.connection.name}; "
         f"then {step.here} was still answered with records ({step.packets})"
     )
-    because = "unanswered" if ahead.answer is None else None
-    return Argument(text, (*situation.epoch_witness, ahead, step), because=because)
+    return Argument(text, (*situation.epoch_witness, ahead, step), STATE.knowing(ahead.answered))
 
 
 def two_writers(situation: SessionSituation) -> Argument | None:
@@ -131,10 +127,9 @@ def concurrent(situation: SessionSituation) -> Argument | None:
         )
         is_doubtful = other.opens or (step.opens and session.opening is not None and may_be_copy(session.opening, step))
         proof = WentOn(session, other) if is_doubtful else StillOpen(other.connection, other.end)
-        both = Both(proof, SentAfter(step, other.packet))
-        needs = EXCHANGE.and_proof(both, "hidden_traffic" if is_doubtful else "end_not_seen")
         # without an answer, it may be delayed on a connection that its client has given up since
-        return Argument(text, (other, step), needs, because="unanswered" if step.answer is None else None)
+        needs = EXCHANGE.knowing(step.answered).and_proof(Both(proof, SentAfter(step, other.packet)))
+        return Argument(text, (other, step), needs)
     return None
 
 

@@ -20,7 +20,7 @@ from kshark.analysis.facts.calls import Call, ShareStep
 from kshark.analysis.rules.refusals import offsets_text
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import DISORDERED, LIMITED, OUT_OF_REACH, REACHED, UNDUE
-from kshark.analysis.states.partition.missing_offsets import OUTSIDE, are_compacted, between, recorded
+from kshark.analysis.states.partition.missing_offsets import NOT_COMPACTED, OUTSIDE, are_compacted, between, recorded
 from kshark.analysis.states.partition.records_in_flight import AcquiredRange, Hold, Piece
 from kshark.analysis.states.partition.situations import Acquiring, LeaderUnchanged
 from kshark.analysis.states.session.copies import is_again
@@ -73,7 +73,7 @@ def below_the_start(situation: Acquiring) -> Argument | None:
         return None
     call = by.call
     unbroken = Unbroken(situation.session, call.packet, situation.step.packet)
-    needs = EXCHANGE.and_proof(_unchanged(situation, unbroken, call, may_move=False), None)
+    needs = EXCHANGE.and_proof(_unchanged(situation, unbroken, call, may_move=False))
     text = f"{call.here} of their leader has start offset {start} ({call.packets})"
     return acquisition_argument(situation, low, text, (call,), needs=needs)
 
@@ -98,7 +98,7 @@ def outside_of_its_records(situation: Acquiring) -> Argument | None:
             if lack.kind == OUTSIDE and range_.number <= 1:
                 outside = AcquiredRange(lack.first, lack.last, range_.number, ())
                 text = "no batch of the answer contains them"
-                return acquisition_argument(situation, outside, text, because="compaction")
+                return acquisition_argument(situation, outside, text, needs=EXCHANGE.knowing(NOT_COMPACTED))
     return None
 
 
@@ -199,7 +199,6 @@ def acquisition_argument(
     *,
     needs: ProofNeeds = EXCHANGE,
     noted: bool = False,
-    because: str | None = None,
     grounds: tuple[Ground, ...] = (),
 ) -> Argument:
     """Return an argument about an acquired range; `before`: the earlier exchanges that prove it."""
@@ -211,7 +210,6 @@ def acquisition_argument(
         witness,
         needs,
         noted=noted,
-        because=because,
         partition=partition,
         offsets=(first, last),
         grounds=grounds,
@@ -234,13 +232,14 @@ def redelivery_argument(
     the records; `may_move`: see LeaderUnchanged.
     """
     session = before.connection.state_of(before.group_id, before.member_id)
-    if session is None or before.packet <= situation.share_partition.unreliable_until:
+    if session is None:
         return None
     unbroken = Unbroken(session, before.packet, situation.answer.packet)
     proof: Unbroken | BothUnbroken = unbroken
     if before.end >= situation.step.packet and session is not situation.session and not _is_next(situation, piece):
         proof = BothUnbroken(unbroken, Unbroken(situation.session, situation.step.packet, situation.answer.packet))
-    needs = EXCHANGE.and_proof(_unchanged(situation, proof, before, may_move=may_move), None)
+    needs = EXCHANGE.knowing(situation.share_partition.changes)
+    needs = needs.and_proof(_unchanged(situation, proof, before, may_move=may_move))
     return acquisition_argument(situation, piece, reason, (before,), needs=needs, grounds=grounds)
 
 

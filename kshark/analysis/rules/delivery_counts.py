@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kshark.analysis.facts.argument import Argument
+from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.bases import (
     DELIVERY_LIMIT,
     MOST_DELIVERIES,
@@ -16,6 +16,7 @@ from kshark.analysis.facts.bases import (
     Shown,
 )
 from kshark.analysis.facts.calls import FAILED_LATER, ShareStep
+from kshark.analysis.facts.known import NOTHING_HIDDEN
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.rules.deliveries import acquisition_argument, redelivery_argument
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
@@ -50,7 +51,7 @@ def counted_wrongly(situation: Acquiring) -> Argument | None:
             return redelivery_argument(situation, piece, hold.step, text, may_move=not _is_stored(piece))
         if range_.number > max(counts) + 1 and _lost(situation, piece) is None:
             text, before = _count(range_.number, max(counts)), () if hold is None else (hold.step,)
-            return acquisition_argument(situation, piece, text, before, because="hidden_traffic")
+            return acquisition_argument(situation, piece, text, before, needs=EXCHANGE.knowing(NOTHING_HIDDEN))
     return None
 
 
@@ -181,7 +182,7 @@ def _lost(situation: Acquiring, piece: Piece) -> ShareStep | None:
     A fetch whose answer shows that comes before one without an answer.
     """
     holds = [(record.hold.step.end, record.hold.step.end_ns) for record in piece.value if record.hold is not None]
-    since = max(holds, default=(situation.share_partition.doubt[0], 0))
+    since = max(holds, default=(situation.share_partition.known.since, 0))
     fetches = (
         fetch
         for fetch in situation.lost_fetches

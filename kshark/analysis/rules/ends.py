@@ -17,7 +17,7 @@ from kshark.analysis.facts.calls import (
     Call,
     ShareStep,
 )
-from kshark.analysis.facts.releases import agreed
+from kshark.analysis.facts.releases import agreed, release_known
 from kshark.analysis.rules.refusals import not_explained
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AFTER_FINAL, LETS_GO, NOT_PLAIN, REPEATS, UNTESTED
@@ -29,8 +29,6 @@ from kshark.analysis.states.tables.session import ABSENT
 #: Kinds of epoch that need a session.
 _IN_A_SESSION: Final = (SUBSEQUENT, FINAL, NEGATIVE)
 _NOT_FOUND: Final = (SESSION_NOT_FOUND,)
-#: Number of a member's brokers up to which they are compared with this broker, which may have several addresses.
-_BROKERS: Final = 256
 _UNSEEN: Final = "; an opening that is missing in the capture would also explain it"
 
 
@@ -46,7 +44,7 @@ def _argument(situation: SessionSituation, ended: EndCause, *, noted: bool = Fal
     before = "" if ended.step is not None or alive is None else f"{alive.story}; "
     text = f"{before}{ended.description}; {situation.step.story}{suffix}"
     ends = () if ended.end is None else (ended.end,)
-    return Argument(text, (*witness, situation.step), STATE, ended.cause, noted=noted, because=ended.because, ends=ends)
+    return Argument(text, (*witness, situation.step), STATE.knowing(ended.known), ended.cause, noted=noted, ends=ends)
 
 
 def used_after_final(situation: SessionSituation) -> Argument | None:
@@ -96,10 +94,10 @@ def killed_by_an_old_connection(situation: SessionSituation) -> Argument | None:
     opening = met[0].opening if met and step.kind is SUBSEQUENT else None
     if opening is None or opening.connection.ended_between(opening.packet, step.end) is not None:
         return _argument(situation, ended, noted=True)
-    needs = STATE.and_proof(StillOpen(opening.connection, step.end))
+    needs = STATE.knowing(ended.known).and_proof(StillOpen(opening.connection, step.end))
     text = f"{opening.story} on {opening.connection.name}; {ended.description}; {step.story}"
     ends = () if ended.end is None else (ended.end,)
-    return Argument(text, (opening, step), needs, ended.cause, because=ended.because, ends=ends)
+    return Argument(text, (opening, step), needs, ended.cause, ends=ends)
 
 
 def ended_unasked(situation: SessionSituation) -> Argument | None:
@@ -121,7 +119,7 @@ def found_no_room(situation: SessionSituation) -> Argument | None:
         text = f"{step.story}, although it opens a session"
         return Argument(text, (step,), EXCHANGE, "broker_anomaly", blame="broker")
     text = f"{step.story}: the broker had no room for another session"
-    return Argument(text, (step,), EXCHANGE, "session_limit", noted=True, because=None if full else "release_unknown")
+    return Argument(text, (step,), EXCHANGE.knowing(release_known(full)), "session_limit", noted=True)
 
 
 def looked_for_none(situation: SessionSituation) -> Argument | None:
@@ -143,29 +141,14 @@ def never_opened(situation: SessionSituation) -> Argument | None:
     another connection.
     """
     step, session = situation.step, situation.session
-    if session.ever_opened or (situation.end_cause is not None and situation.end_cause.because is None):
+    if session.ever_opened or (situation.end_cause is not None and situation.end_cause.known.is_certain):
         return None
-    join, because = session.member.join, _why_not_never(situation)
+    join, needs = session.member.join, EXCHANGE.knowing(situation.openings)
     if join is None:
-        return Argument(f"{step.story}{_UNSEEN}", (step,), EXCHANGE, "never_opened", noted=True, because=because)
+        return Argument(f"{step.story}{_UNSEEN}", (step,), needs, "never_opened", noted=True)
     joined = f"the member joined (packet {join.packet}) and was not seen to open a session here"
     text = f"{joined}; {step.story}{_UNSEEN}"
-    return Argument(text, (join, step), EXCHANGE, "never_opened", noted=True, because=because)
-
-
-def _why_not_never(situation: SessionSituation) -> str | None:
-    """Return why an opening may be missing in the capture."""
-    step, session, join = situation.step, situation.session, situation.session.member.join
-    first = step if situation.here is None else situation.here.first
-    if join is None or join.packet > first.packet or first.epoch > 1:
-        return "beginning_not_seen"
-    if step.connection.flow.first_packet > join.packet:
-        return "hidden_traffic"
-    brokers = session.member.brokers
-    others = (broker for broker in brokers if broker is not session.broker)
-    if len(brokers) > _BROKERS or any(not session.broker.is_not(other) for other in others):
-        return "hidden_traffic"
-    return session.broker.missing_between((*session.hosts, step.connection.host), join.packet, step.end)
+    return Argument(text, (join, step), needs, "never_opened", noted=True)
 
 
 def limited(situation: SessionSituation) -> Argument | None:

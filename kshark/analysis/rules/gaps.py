@@ -86,7 +86,7 @@ def _argument(situation: Acknowledging, hold: Hold, run: AcknowledgedRange, ther
         f"{step.here} {_DOES[type_]} {offsets_text(first, last)} of partition {situation.partition[1]}{as_gap} "
         f"({step.packets}); {by.here}, which acquired {'it' if first == last else 'them'}, has {there} ({by.packets})"
     )
-    needs = EXCHANGE.after(by).and_proof(Unbroken(session, by.packet, step.packet), None)
+    needs = EXCHANGE.after(by).and_proof(Unbroken(session, by.packet, step.packet))
     return Argument(text, (by, step), needs, partition=situation.partition, offsets=(first, last))
 
 

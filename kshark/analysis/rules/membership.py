@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec.structs import replace
-
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, at_least
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, ProofNeeds, at_least
 from kshark.analysis.facts.bases import (
     ANSWER_RECEIVED,
     AT_LEAST,
@@ -19,7 +17,6 @@ from kshark.analysis.facts.bases import (
 )
 from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT
 from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID, NO_GROUP, OUT, UNKNOWN_MEMBER, Beat
-from kshark.analysis.facts.judge import judge
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NAMES_TOPICS, NOT_LATE_YET, NOT_PLAIN, REMOVED_FROM_GROUP, UNTESTED
 from kshark.analysis.states.member.situation import MemberSituation
@@ -133,14 +130,9 @@ def never_joined(situation: MemberSituation) -> Argument | None:
     step, member = situation.step, situation.member
     if member.last is not None or member.leave is not None:
         return None
-    because = None if step.kind is FINAL else member.doubt
+    needs = EXCHANGE if step.kind is FINAL else EXCHANGE.knowing(member.states_known)
     return Argument(
-        f"{step.story}; the capture does not show the member join",
-        (step,),
-        EXCHANGE,
-        "never_joined",
-        noted=True,
-        because=because,
+        f"{step.story}; the capture does not show the member join", (step,), needs, "never_joined", noted=True
     )
 
 
@@ -205,9 +197,8 @@ def coordinator_moved(situation: MemberSituation) -> Argument | None:
 def refused(situation: MemberSituation) -> Argument:
     """No other check explains the refusal."""
     witness = [beat for beat in (situation.member.last, situation.step) if beat is not None]
-    argument = Argument("; ".join(beat.story for beat in witness), witness, EXCHANGE, "unknown")
-    because = situation.doubt or judge(argument, None).because or situation.why_unknown
-    return replace(argument, because=because)
+    needs = ProofNeeds(facts=(situation.observed,), proof=situation.explanation)
+    return Argument("; ".join(beat.story for beat in witness), witness, needs, "unknown")
 
 
 MEMBER_REFUSED: Final = Rule(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec.structs import replace
-
-from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, at_least
+from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument, Position, ProofNeeds, at_least
 from kshark.analysis.facts.bases import (
     ANSWER_RECEIVED,
     AT_LEAST,
@@ -22,9 +20,9 @@ from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import ACKNOWLEDGED_ONLY, ASSIGNED, DEPARTED, FORGETS, OPENED
 from kshark.analysis.states.member.state import (
+    NOT_RECEIVED,
     ON_ITS_WAY_NS,
     Assignment,
-    Member,
     NotAssigned,
     NotBack,
     may_have_crossed,
@@ -52,17 +50,16 @@ def acknowledged_only_partition_served(situation: SessionSituation) -> Argument 
             continue
         if brought.connection is not step.connection or situation.session.moved > brought.packet:
             continue  # a third connection may have opened the session again
-        assigned = member.is_assigned(partition, step.packet)
-        if assigned:
+        if member.is_assigned(partition, step.packet):
             continue
         text = (
             f"{brought.here} listed partition {partition[1]} only to acknowledge its records ({brought.packets}) and "
             f"did not forget it; {step.here} received more of its records ({step.packets})"
         )
-        needs = STATE.and_proof(NotAssigned(member, partition, step.packet), "assignment_unknown")
-        because = "assignment_unknown" if assigned is None else None
+        needs = STATE.knowing(member.assignment_known(step.packet))
+        needs = needs.and_proof(NotAssigned(member, partition, step.packet))
         position = Position(brought.connection, brought.packet, brought.time_ns)
-        return Argument(text, (brought, step), needs, because=because, partition=partition, position=position)
+        return Argument(text, (brought, step), needs, partition=partition, position=position)
     return None
 
 
@@ -118,11 +115,10 @@ def fetched_unassigned_partition(situation: SessionSituation) -> Argument | None
             return _unassigned(situation, step, assignment, partition)
         if settled:
             ground = at_least(ON_ITS_WAY_NS, PacketTime(assignment.packet, assignment.time_ns), step)
-            argument = _unassigned(situation, step, assignment, partition, grounds=(ground,))
             by = member.assigned_by
-            if by is None or by.end != assignment.packet:
-                return replace(argument, because="in_flight")
-            return replace(argument, needs=argument.needs.after(by))
+            is_known = by is not None and by.end == assignment.packet
+            needs = EXCHANGE.after(by) if by is not None and is_known else EXCHANGE.knowing(NOT_RECEIVED)
+            return _unassigned(situation, step, assignment, partition, grounds=(ground,), needs=needs)
     return None
 
 
@@ -160,6 +156,7 @@ def _unassigned(
     partition: Partition,
     kept: ShareStep | None = None,
     grounds: tuple[Ground, ...] = (),
+    needs: ProofNeeds = EXCHANGE,
 ) -> Argument:
     """`kept`: the next request, which does not forget the partition."""
     text = f"{asking.here} asked for partition {partition[1]} ({asking.packets})"
@@ -169,9 +166,9 @@ def _unassigned(
         text = f"{text}, and {kept.here} did not forget it ({kept.packets})"
         position = Position(asking.connection, asking.packet, asking.time_ns)
     member, witness = situation.session.member, (asking,) if kept is None else (asking, kept)
-    needs = EXCHANGE.and_proof(NotAssigned(member, partition, witness[-1].packet), "assignment_unknown")
-    because = _unordered(member, asking)
-    return Argument(text, witness, needs, because=because, partition=partition, position=position, grounds=grounds)
+    proof = NotAssigned(member, partition, witness[-1].packet)
+    needs = needs.knowing(member.has_assignment(asking)).and_proof(proof)
+    return Argument(text, witness, needs, partition=partition, position=position, grounds=grounds)
 
 
 def fetched_after_departure(situation: SessionSituation) -> Argument | None:
@@ -188,17 +185,9 @@ def fetched_after_departure(situation: SessionSituation) -> Argument | None:
         return None
     needs = EXCHANGE if gone.kind is FINAL else EXCHANGE.after(gone)  # a member knows that it left
     if not here:
-        needs = needs.and_proof(NotBack(session.member, gone, step), "hidden_traffic")
+        needs = needs.and_proof(NotBack(session.member, gone, step))
     grounds = () if here and gone.kind is FINAL else (at_least(ON_ITS_WAY_NS, gone.ended, step),)
     return Argument(f"{gone.story}; after that {step.story}", (gone, step), needs, grounds=grounds)
-
-
-def _unordered(member: Member, step: ShareStep) -> str | None:
-    """Return `disorder` if the member may have received its assignment after it sent the request."""
-    by = member.assigned_by
-    if by is None or by.connection is step.connection or step.connection.clock.is_before(by.end_ns, step.time_ns):
-        return None
-    return "disorder"
 
 
 _ACCEPTED: Final = ((SUBSEQUENT,), (ACCEPTED,))

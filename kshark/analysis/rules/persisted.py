@@ -11,7 +11,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from operator import itemgetter
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Final, Generic, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, refused_with
 from kshark.analysis.facts.bases import AT_LEAST, AT_MOST, LOCK_DURATION, NO_CONNECTION, Limit
@@ -35,12 +37,13 @@ _WORDS: Final[dict[int, str]] = {GAP: "as a gap", ACCEPT: "as accepted", RELEASE
 _Range = TypeVar("_Range", Piece, AcknowledgedRange)
 
 
-class NotStored(NamedTuple):
+class NotStored(Struct, frozen=True):
     """Proof that a leader has not stored records.
 
     It stores other records, with the same coordinator and as the same leader, and never these.
     """
 
+    because: ClassVar[str | None] = None
     persisting: Persisting
     first: int
     last: int
@@ -172,7 +175,7 @@ def _held(situation: Persisted) -> Iterator[tuple[Piece, Hold, Unbroken]]:
         is_its_own = (
             hold.step.connection is step.connection
             and hold.step.end < step.packet
-            and hold.step.packet > partition.unreliable_until
+            and partition.changes.covers(hold.step.packet, step.packet)
         )
         if is_its_own and not is_concerned:
             yield piece, hold, Unbroken(session, hold.step.packet, step.packet)
@@ -216,7 +219,7 @@ def _argument(
     situation: Persisted, text: str, hold: Hold, write: StateStep, offsets: tuple[int, int], proof: Unbroken | NotStored
 ) -> Argument:
     witness = (*sorted((hold.step, write.call), key=lambda call: call.packet), situation.step)
-    needs, grounds = EXCHANGE.and_proof(proof, None), (locked_until(situation.step, hold),)
+    needs, grounds = EXCHANGE.and_proof(proof), (locked_until(situation.step, hold),)
     return Argument(text, witness, needs, partition=situation.asked.partition, offsets=offsets, grounds=grounds)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
 from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_ADMIN, NO_CONNECTION, SESSION_TIMEOUT, Limit
+from kshark.analysis.facts.known import BEGINNING
 from kshark.analysis.facts.state_steps import ACCEPTED, ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, StateStep
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import FIRST_WRITE, NOT_PLAIN
@@ -203,7 +204,7 @@ def wrote_where_nothing_is_stored(situation: StoredSituation) -> Argument | None
     if not _is_unwanted(step):
         return None
     if by is None:
-        return Argument(step.story, (step.call,), EXCHANGE, "not_initialized", because="beginning_not_seen")
+        return Argument(step.story, (step.call,), EXCHANGE.knowing(BEGINNING), "not_initialized")
     return Argument(step.story_after(by), (by.call, step.call), ABSENCE, "not_initialized")
 
 

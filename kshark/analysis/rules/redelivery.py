@@ -111,7 +111,7 @@ def _partly_applied(situation: Acknowledging, piece: Piece, hold: Hold, before: 
     step, partition = situation.step, situation.share_partition
     session = step.connection.state_of(step.group_id, step.member_id)
     overlapping = any(run.first <= situation.extent[1] and run.last >= situation.extent[0] for run in partition.awaited)
-    if session is None or overlapping or hold.step.packet <= partition.unreliable_until:
+    if session is None or overlapping:
         return None
     text = (
         f"the member holds all of them ({offsets_text(piece.first, piece.last)} with {hold.step.here}, "
@@ -122,7 +122,7 @@ def _partly_applied(situation: Acknowledging, piece: Piece, hold: Hold, before: 
         return None
     unbroken = Unbroken(session, hold.step.packet, step.packet)
     proof = LeaderUnchanged(unbroken, partition, [session.member], hold.step.packet, step.answer, may_move=True)
-    needs, offsets = EXCHANGE.and_proof(proof, None), (piece.first, piece.last)
+    needs, offsets = EXCHANGE.knowing(partition.changes).and_proof(proof), (piece.first, piece.last)
     grounds = (locked_until(step, hold),)
     return refusal(situation, text, "half_taken", offsets, (hold.step, before), needs=needs, grounds=grounds)
 

@@ -25,7 +25,6 @@ def refusal(
     *,
     needs: ProofNeeds = EXCHANGE,
     noted: bool = False,
-    because: str | None = None,
     grounds: tuple[Ground, ...] = (),
 ) -> Argument:
     """Return an argument about the acknowledgements of one partition.
@@ -41,7 +40,6 @@ def refusal(
         needs,
         cause,
         noted=noted,
-        because=because,
         partition=situation.partition,
         offsets=offsets,
         grounds=grounds,
@@ -52,7 +50,7 @@ def not_explained(situation: SessionSituation) -> Argument:
     """Return the argument about a refused share-session request that no other check explains."""
     text = "; ".join(step.story for step in (*situation.epoch_witness, situation.step))
     return Argument(
-        text, (*situation.epoch_witness, situation.step), EXCHANGE, "unknown", because=situation.why_unknown
+        text, (*situation.epoch_witness, situation.step), EXCHANGE.knowing(situation.explanation), "unknown"
     )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kshark.analysis.facts.argument import CONNECTION, Argument
+from kshark.analysis.facts.argument import CONNECTION, EXCHANGE, Argument
 from kshark.analysis.facts.bases import BETWEEN_DIRECTIONS
 from kshark.analysis.rules.byte_fault import ByteFault
 from kshark.analysis.rules.rule import Check, Rule
@@ -25,8 +25,8 @@ def not_due(odd: ByteFault) -> Argument | None:
             f"{call.here} was refused with ILLEGAL_SASL_STATE: the listener expects no authentication, or not at this "
             f"point ({call.packets})"
         )
-        return replace(odd.at_end(), text=text, blame="client", because=odd.doubt)
-    argument = odd.at_end(CONNECTION, because=odd.may_be_answered)
+        return replace(odd.at_end(), text=text, needs=EXCHANGE.knowing(odd.known), blame="client")
+    argument = odd.at_end(CONNECTION.knowing(odd.closed_unanswered))
     return replace(
         argument,
         text=f"{odd.detail}: {odd.rule.sentence}{odd.often}; the connection was closed (packet {odd.end.packet})",

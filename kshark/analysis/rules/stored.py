@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument, ProofNeeds
 from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_ADMIN, NO_CONNECTION, RECORD_LOCKS, Limit
+from kshark.analysis.facts.releases import release_known
 from kshark.analysis.facts.state_steps import INVALID, StateBatch, StateStep
 from kshark.analysis.rules.rule import NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NOT_PLAIN
@@ -54,7 +55,7 @@ def _lower(step: StateStep, before: StateStep, needs: ProofNeeds) -> Argument:
     keeps = step.coordinator_behaviour("keeps_highest_start")
     if keeps:
         return Argument(f"{text}; its coordinator keeps the higher one", calls, EXCHANGE, noted=True)
-    return Argument(text, calls, needs, because="release_unknown" if keeps is None else None)
+    return Argument(text, calls, needs.knowing(release_known(keeps)))
 
 
 def _writes_below(step: StateStep, before: StateStep) -> bool:
@@ -125,7 +126,7 @@ def counts_too_many(situation: StoredSituation) -> Argument | None:
     is no evidence.
     """
     step, stored = situation.step, situation.stored
-    if stored.doubt is not None or step.complete_count is None or step.start_offset is None:
+    if not stored.writes.is_certain or step.complete_count is None or step.start_offset is None:
         return None
     highest = max((stored.batches.highest, *(batch.last for batch in step.batches)))
     window = max(highest - step.start_offset + 1, 0)

@@ -30,7 +30,7 @@ def topic_unknown(situation: Acknowledging) -> Argument | None:
         return None
     text = f"the broker knows no topic with the id {situation.partition[0]}"
     acquired = situation.share_partition.acquired_here or situation.share_partition.reached >= 0
-    was_deleted = acquired or situation.seen_since is None
+    was_deleted = acquired or situation.received.since > situation.step.packet
     return refusal(situation, text, "unknown_topic", situation.extent, noted=was_deleted)
 
 

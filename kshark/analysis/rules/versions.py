@@ -39,7 +39,7 @@ def not_advertised(odd: ByteFault) -> Argument | None:
     """
     if odd.end is None or not odd.is_over:
         return None
-    argument = odd.at_end(CONNECTION, because=odd.may_be_answered)
+    argument = odd.at_end(CONNECTION.knowing(odd.closed_unanswered))
     return replace(
         argument,
         text=f"{odd.detail}: {odd.rule.sentence}{odd.often}; the connection was closed (packet {odd.end.packet})",

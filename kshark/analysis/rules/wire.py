@@ -31,13 +31,11 @@ def refused(odd: ByteFault) -> Argument | None:
     """
     if not odd.has(_TOO_LONG) or (odd.end is not None and odd.closed_by != "broker"):
         return None
-    broker, argument = odd.connection.broker, odd.with_end(odd.argument(CONNECTION))
+    broker = odd.connection.broker
     setting = None if broker is None else broker.shown(REQUEST_BYTES)
     if setting is not None and setting.number > limits.REQUEST_BYTES:
         return None
-    first = odd.call.packet
-    is_restart = odd.end is not None and broker is not None and broker.restarted_between(first, odd.end.packet)
-    return replace(argument, because="setting_unknown") if is_restart else argument
+    return odd.with_end(odd.argument(CONNECTION.knowing(odd.still_up)))
 
 
 def foreign(odd: ByteFault) -> Argument | None:
@@ -45,7 +43,7 @@ def foreign(odd: ByteFault) -> Argument | None:
 
     A TLS listener answers TLS. So the protocol is wrong only if the broker closes or resets without an answer.
     """
-    return odd.at_end(CONNECTION, because=odd.may_be_answered)
+    return odd.at_end(CONNECTION.knowing(odd.closed_unanswered))
 
 
 def truncated(odd: ByteFault) -> Argument | None:
@@ -70,8 +68,8 @@ def header_refused(fault: ByteFault) -> Argument | None:
     text = f"{fault.detail}; the broker closed the connection without an answer (packet {end.packet})"
     if plain is not None:
         text += f", and it answers connections without such a header (packet {plain})"
-    argument = fault.at_end(CONNECTION)
-    return replace(argument, text=text, blame="network", because="listener_unknown" if plain is None else None)
+    needs = CONNECTION.knowing(connection.broker.proxies.refuses)
+    return replace(fault.at_end(), text=text, needs=needs, blame="network")
 
 
 #: A negative length or one without a request, and a request above the broker's setting.

@@ -13,7 +13,8 @@ from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.calls import Call, Sighting
 from kshark.analysis.facts.connections import ConnectionFacts, PacketOrder
-from kshark.analysis.facts.judge import Judgement
+from kshark.analysis.facts.judge import NOTE
+from kshark.analysis.facts.known import ALWAYS, known_if, never
 from kshark.analysis.facts.reading import call_of, doubt_by
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.byte_fault import ByteFault
@@ -90,7 +91,7 @@ class ByteFaultRunner:
         waiting, connection.odd = connection.odd, ()
         verdicts: list[Verdict] = []
         for odd in waiting:
-            odd.end, odd.disordered = closed, self._clock.disorder_ns > 0
+            odd.end = closed
             verdicts += [self._judged(odd, argument) for argument in _arguments(odd)]
         gap, rule = connection.first_gap, self._book.weirds.get("STREAM_GAP")
         if gap is not None and rule is not None and connection.flow.service == "kafka":
@@ -102,13 +103,14 @@ class ByteFaultRunner:
         call.any_doubt = None  # a fault is no doubt about itself
         for rule in {rule.code: rule for code in codes if (rule := self._book.weirds.get(code)) is not None}.values():
             if CATALOGUE[rule.weird[0]].group == "exchange":
-                doubt = "resync" if "RESYNC" in codes else None
+                known = known_if("RESYNC" not in codes, "resync")
             else:
                 doubt = doubt_by(code for code in codes if code not in rule.weird)
                 if message.kind == "response":
                     doubt = doubt or call.doubt or ("disorder" if self._may_be_anothers(codes, connection) else None)
+                known = ALWAYS if doubt is None else never(doubt)
             yield from self._judge_or_keep(
-                ByteFault(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, doubt)
+                ByteFault(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, known)
             )
 
     def _judge_or_keep(self, odd: ByteFault) -> Sequence[Verdict]:
@@ -128,10 +130,10 @@ class ByteFaultRunner:
         """Judge a fault. Where bytes are missing that would prove it, the row that notes this reports it instead."""
         verdict = judged(odd.rule, argument)
         noting = self._book.by_code.get(odd.rule.unproved_as)
-        if noting is None or verdict.judgement.verdict != "unknown" or argument.because in _COMPLETE:
+        if noting is None or verdict.judgement.verdict != "unknown" or verdict.judgement.because in _COMPLETE:
             return verdict
         odd.rule = noting
-        return Verdict(noting, replace(argument, text=odd.sentence, blame="capture"), Judgement("note"))
+        return Verdict(noting, replace(argument, text=odd.sentence, blame="capture"), NOTE)
 
     def _may_be_anothers(self, codes: Sequence[str], connection: ConnectionFacts) -> bool:
         """True if an answer that does not fit may answer another request with the same correlation id."""
@@ -155,7 +157,7 @@ def _incomplete(rule: Rule, connection: ConnectionFacts, gap: Gap) -> Verdict:
     call = _sighting(
         connection, gap.packet, gap.time_ns, None, "", Witness(flow.id, None, None, None, gap.packet, "gap")
     )
-    return Verdict(rule, Argument(text, (call,), EXCHANGE), Judgement("note"))
+    return Verdict(rule, Argument(text, (call,), EXCHANGE), NOTE)
 
 
 def _detail(rule: Rule, message: Message) -> str:

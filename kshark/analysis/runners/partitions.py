@@ -28,6 +28,7 @@ from kshark.analysis.facts.calls import (
     ShareStep,
 )
 from kshark.analysis.facts.connections import ConnectionFacts, Owner, User
+from kshark.analysis.facts.known import Known
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.facts.state_steps import StateStep
@@ -61,7 +62,7 @@ from kshark.analysis.states.partition.situations import (
     Unserved,
 )
 from kshark.analysis.states.partition.window import LEAST
-from kshark.analysis.states.session.situation import seen_since
+from kshark.analysis.states.session.situation import received_by
 from kshark.analysis.states.session.state import Hint, SessionState
 from kshark.analysis.states.tables import IN_FLIGHT
 from kshark.api_keys import INITIALIZE_SHARE_GROUP_STATE
@@ -278,7 +279,7 @@ class PartitionRunner:
         if begun is not None:
             start, stored, read = begun
             if partition.acquired_here:
-                partition.doubt = read.call.end, "leader_moved"
+                partition.known = Known(read.call.end, because="leader_moved")
             partition.begin(start, stored, read.call.end_ns)
             partition.note_stored(start, read)
             partition.seen = max(partition.seen, read.call.end)  # an earlier restart no longer matters
@@ -303,7 +304,7 @@ class PartitionRunner:
             if asked.error == _INVALID_RECORD_STATE:
                 partition.refused.append(asked.open)
             elif asked.error not in _RELIABLE:
-                partition.unreliable_until = answer.packet
+                partition.changes_until(answer.packet)
             if asked.error == 0:
                 partition.follow(step)
                 partition.acknowledge(step, asked.runs, certain=step.any_doubt is None)
@@ -321,14 +322,14 @@ class PartitionRunner:
         step, partition = asked.step, asked.share_partition
         asked.error = answer.acknowledged.get(partition.partition)
         if asked.error in EXPLAINED:
-            asked.seen_since = seen_since(step, session)
+            asked.received = received_by(step, session, partition.known.because)
             asked.pieces = [partition.between(piece, step.time_ns, answer.time_ns) for piece in asked.pieces]
         self._rules.count(asked)
         if asked.error == 0 and step.kind is not FINAL:  # a member that leaves releases its rest
             asked.rate = self._rates.count(step, partition.partition[0], asked.runs)
         signs = self._of_acknowledging or fast_path.acknowledged(asked)
         if signs and self._rules.ask_uncounted(asked, verdicts, signs=signs) == "unknown":
-            partition.unreliable_until = step.end
+            partition.changes_until(step.end)
         before = asked.stored
         if before is not None and (
             asked.error != 0 or self._looks_at_all or not partition.persistence.is_as_acknowledged(step, asked.runs)
@@ -420,7 +421,7 @@ class PartitionRunner:
         for key, error in answer.failed.items():
             has_served = (step.group_id, key) in self._initial_states
             if (partition := group_partitions.get(key)) is not None:
-                partition.unreliable_until = answer.packet
+                partition.changes_until(answer.packet)
                 has_served = has_served or partition.last_delivery_packet > 0 or partition.stored is not None
             situation = Unserved(step, key, error, has_served)
             self._rules.ask(situation, verdicts)
@@ -468,7 +469,7 @@ class PartitionRunner:
                 step, partition, broker, self._locks[step.group_id], self._on_change
             )
             if self._has_forgotten:
-                share_partition.doubt = step.packet, "limit"  # it may be one of the forgotten ones
+                share_partition.known = Known(step.packet, because="limit")  # it may be one of the forgotten ones
             self._groups.setdefault(step.group_id, {})[partition] = share_partition
             self._begin(share_partition)
             if len(self._partitions) > limits.SHARE_PARTITIONS:

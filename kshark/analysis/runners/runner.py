@@ -16,7 +16,8 @@ from kshark import limits
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.calls import Partition
 from kshark.analysis.facts.connections import ConnectionFacts
-from kshark.analysis.facts.judge import PENDING, Judgement, Knowledge, judge
+from kshark.analysis.facts.judge import NO_CASE, NOTE, PENDING, Judgement, judge, unexplained, unproved
+from kshark.analysis.facts.known import Known
 from kshark.analysis.facts.machine import Machine, StepType
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.book import ALL_SIGNS
@@ -35,8 +36,8 @@ class AnySituation(Protocol):
         """The properties of the step that decide which checks look at it."""
 
     @property
-    def knowledge(self) -> Knowledge | None:
-        """The state that arguments are judged by; None if each argument is judged by itself."""
+    def knowledge(self) -> Known:
+        """The states that arguments are judged by; ALWAYS if each argument is judged by itself."""
 
     @property
     def subject(self) -> Partition | None:
@@ -67,6 +68,8 @@ class Runner:
         self._rate = RateLimit()
         self._waiting: dict[Any, list[Verdict]] = {}
         self._count = 0
+        #: Rules that were noted once, by their code.
+        self._noted: set[str] = set()
 
     def skips_plain(self, machine: Machine, about: type = object) -> bool:
         """True if plain steps of the machine, or of one of its situations, need no rule."""
@@ -103,6 +106,13 @@ class Runner:
             verdicts += self._remark(situation, group, owner)
         return cause
 
+    def note_once(self, rule: Rule, argument: Argument) -> Sequence[Verdict]:
+        """Return a note that needs no proof; none if the rule was noted before."""
+        if rule.code in self._noted:
+            return ()
+        self._noted.add(rule.code)
+        return (Verdict(rule, argument, NOTE),)
+
     def waits(self, owner: Any) -> bool:
         """True if verdicts wait for this owner."""
         return owner in self._waiting
@@ -113,7 +123,7 @@ class Runner:
         self._count -= len(waiting)
         verdicts: list[Verdict] = []
         for verdict in waiting:
-            judgement = judge(verdict.argument, None, accuses=verdict.rule.accuses)
+            judgement = judge(verdict.argument, accuses=verdict.rule.accuses)
             verdicts += self._settled(verdict._replace(judgement=judgement), owner)
         return verdicts
 
@@ -140,24 +150,20 @@ class Runner:
         """
         unproved: list[Verdict] = []
         reportable: Verdict | None = None
-        waiting: Verdict | None = None
         excuse: Judgement | None = None
         for rule, check in checks:
             argument = check.look(situation)
             if argument is None:
                 continue
             if check.order == CATCH_ALL:
-                explained = reportable or _caught(rule, argument, unproved)
-                if waiting is not None:
-                    explained = waiting._replace(instead=explained)
-                return _unexplained(explained, unproved)
+                return _unexplained(reportable or _caught(rule, argument, unproved), unproved)
             verdict = judged(rule, argument, situation.knowledge, "explanation")
+            if verdict.judgement is NO_CASE:
+                continue
             if excuse is not None and not _is_excuse(verdict):
                 verdict = verdict._replace(judgement=excuse)
             if _is_proved(verdict):
                 return [verdict]
-            if waiting is None and verdict.judgement is PENDING:
-                waiting = verdict
             if excuse is None and _is_excuse(verdict):
                 excuse = verdict.judgement
             unproved.append(verdict)
@@ -175,6 +181,8 @@ class Runner:
             if argument.partition is None and situation.subject is not None:
                 argument = replace(argument, partition=situation.subject)
             verdict = judged(rule, argument, situation.knowledge)
+            if verdict.judgement is NO_CASE:
+                continue
             remarks.append(verdict)
             if verdict.is_reported:
                 break
@@ -229,15 +237,16 @@ def _is_excuse(verdict: Verdict) -> bool:
 
 
 def _caught(rule: Rule, argument: Argument, unproved: list[Verdict]) -> Verdict:
-    """Return the catch-all's verdict: unknown, for the reason of the first explanation that was not proved."""
-    first = unproved[0] if unproved else None
-    because = first and (first.argument.needs.unproved if first.judgement is PENDING else first.judgement.because)
-    because = because or argument.because
-    return Verdict(rule, argument, Judgement("unknown", because), "explanation")
+    """Return the catch-all's verdict."""
+    first = (unproved[0].argument, unproved[0].judgement) if unproved else None
+    return Verdict(rule, argument, unexplained(argument, first), "explanation")
 
 
-def _unexplained(reported: Verdict, unproved: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdict, and silently each rule that may still explain the refusal, once."""
+def _unexplained(reported: Verdict, unproved: Sequence[Verdict]) -> list[Verdict]:
+    """Return the verdict, or the one that waits for a proof; silently each other rule that may explain it, once."""
+    waiting = next((verdict for verdict in unproved if verdict.judgement is PENDING), None)
+    if waiting is not None:
+        reported = waiting._replace(instead=reported)
     others = [verdict for verdict in unproved if verdict.rule is not reported.rule]
     silent = {verdict.rule.code: verdict._replace(silent=True) for verdict in others}
     return [reported, *silent.values()]
@@ -245,10 +254,7 @@ def _unexplained(reported: Verdict, unproved: Iterable[Verdict]) -> list[Verdict
 
 def _unproved(verdict: Verdict) -> Verdict:
     """Return the verdict as unknown, or the one instead: the capture did not show its proof."""
-    if verdict.instead is not None:
-        return verdict.instead
-    because = verdict.argument.needs.unproved or "hidden_traffic"
-    return verdict._replace(judgement=Judgement("unknown", because))
+    return verdict.instead or verdict._replace(judgement=unproved(verdict.argument))
 
 
 class MachineRunner(Protocol):

@@ -14,7 +14,7 @@ from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, End
 from kshark.analysis.facts.calls import NOTHING, Answer, ShareStep
 from kshark.analysis.facts.connections import ConnectionFacts, Owner
-from kshark.analysis.facts.judge import Judgement
+from kshark.analysis.facts.judge import NOTE
 from kshark.analysis.rules import connections
 from kshark.analysis.runners.runner import Runner
 from kshark.analysis.runners.verdict import Verdict
@@ -125,7 +125,7 @@ class SessionQueue:
         connection.leave(self)
         first = f"{original.story} on {original.connection.name}"
         text = f"{first}; {step.story} on {connection.name}, with the same answer"
-        return (Verdict(connections.SEEN_TWICE, Argument(text, (original, step), EXCHANGE), Judgement("note")),)
+        return (Verdict(connections.SEEN_TWICE, Argument(text, (original, step), EXCHANGE), NOTE),)
 
     def _overtake(self, step: ShareStep) -> None:
         """Move requests that were pipelined after a request: the broker processes them only after its answer."""

@@ -12,6 +12,7 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import ConnectionFacts
+from kshark.analysis.facts.known import ALWAYS, Known
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.reading import call_of
 from kshark.analysis.rules import RuleBook
@@ -40,8 +41,9 @@ class Exchanged(NamedTuple):
         return StepType(self.machine.name, self.call.api_key)
 
     @property
-    def knowledge(self) -> None:
-        """None: a machine without states judges each argument by itself."""
+    def knowledge(self) -> Known:
+        """A machine without states judges each argument by itself."""
+        return ALWAYS
 
     @property
     def subject(self) -> None:

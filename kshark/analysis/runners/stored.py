@@ -10,7 +10,6 @@ from kshark import limits
 from kshark.analysis.facts.calls import Partition
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.holes import Hole
-from kshark.analysis.facts.judge import Judgement
 from kshark.analysis.facts.reading import doubt_of
 from kshark.analysis.facts.state_steps import StateStep, state_steps
 from kshark.analysis.rules import RuleBook
@@ -47,7 +46,6 @@ class StoredStateRunner:
         self.apis: Final = PERSISTER.apis if PERSISTER in book.machines else frozenset()
         self._stored: OrderedDict[_Key, StoredState] = OrderedDict()
         self._ranges = 0
-        self._forgot = False
 
     def look(self, request: Message, response: Message | None, connection: ConnectionFacts | None) -> Sequence[Verdict]:
         """Return the verdicts on an exchange."""
@@ -87,11 +85,10 @@ class StoredStateRunner:
 
     def _forget(self, step: StateStep) -> Sequence[Verdict]:
         """Drop the states that were unused for longest. A note reports the first time."""
-        forgot = self._forgot
+        before = len(self._stored)
         while len(self._stored) > 1 and (
             len(self._stored) > limits.SHARE_PARTITIONS or self._ranges > limits.STORED_RANGES
         ):
             _, oldest = self._stored.popitem(last=False)
             self._ranges -= oldest.batches.size
-            self._forgot = True
-        return () if forgot == self._forgot else (Verdict(STATES_FORGOTTEN, forgotten(step), Judgement("note")),)
+        return () if len(self._stored) == before else self._runner.note_once(STATES_FORGOTTEN, forgotten(step))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from kshark.analysis.facts.argument import Argument, sent_in_order
 from kshark.analysis.facts.judge import Judgement, judge
+from kshark.analysis.facts.known import ALWAYS, Known
 from kshark.analysis.rules.rule import Rule
 from kshark.analysis.states.tables import MEMBER, PERSISTER, SESSION
 
@@ -35,9 +36,9 @@ class Verdict(NamedTuple):
         return not self.silent and self.judgement.verdict in self.rule.verdicts
 
 
-def judged(rule: Rule, argument: Argument, knowledge: Any = None, part: Part = "remark") -> Verdict:
-    """Judge the argument by what was known at its step; without `knowledge` by itself."""
+def judged(rule: Rule, argument: Argument, states: Known = ALWAYS, part: Part = "remark") -> Verdict:
+    """Judge the argument by the states at its step, or by itself."""
     blame = argument.blame or next(iter(rule.blame), None)
     if blame == "client" and len(argument.witness) > 1 and rule.machine in _WAIT and not argument.noted:
         argument = sent_in_order(argument)
-    return Verdict(rule, argument, judge(argument, knowledge, accuses=rule.accuses), part)
+    return Verdict(rule, argument, judge(argument, states, accuses=rule.accuses), part)

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, ProofNeeds, StillOpen
-from tests.analysis.plain import connection
+from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Both, ProofNeeds, StillOpen
+from kshark.analysis.facts.known import BEGINNING, NOTHING_HIDDEN
+from kshark.analysis.states.session.state import WentOn
+from tests.analysis.plain import connection, session, step
 
 
 def test_what_arguments_need() -> None:
-    assert (EXCHANGE.state, EXCHANGE.absence, EXCHANGE.proof) == (False, None, None)
-    assert (STATE.state, STATE.absence, STATE.proof) == (True, None, None)
-    assert (ABSENCE.state, ABSENCE.absence, ABSENCE.proof) == (True, "session", None)
+    assert (EXCHANGE.state, EXCHANGE.proof) == (False, None)
+    assert (STATE.state, STATE.proof) == (True, None)
+    assert (ABSENCE.state, ABSENCE.proof) == (True, NOTHING_HIDDEN)
 
 
 def test_a_proof_is_needed_beside_what_was() -> None:
     proof = StillOpen(connection(), 10)
-    assert STATE.and_proof(proof) == ProofNeeds(state=True, proof=proof, unproved="end_not_seen")
-    assert ABSENCE.and_proof(proof, "race") == ProofNeeds(state=True, absence="session", proof=proof, unproved="race")
+    assert STATE.and_proof(proof) == ProofNeeds(state=True, proof=proof)
+
+
+def test_facts_are_needed_beside_each_other() -> None:
+    assert STATE.knowing(BEGINNING).knowing(NOTHING_HIDDEN).facts == (BEGINNING, NOTHING_HIDDEN)
+    assert EXCHANGE.facts == ()
+
+
+def test_of_two_proofs_the_first_one_names_the_reason() -> None:
+    open_still, went_on = StillOpen(connection(), 10), WentOn(session(1), step(1))
+    assert Both(open_still, went_on).because == open_still.because == "end_not_seen"
+    assert Both(went_on, open_still).because == went_on.because == "hidden_traffic"
 
 
 def test_a_later_request_or_fin_shows_that_a_connection_was_open() -> None:

@@ -11,7 +11,8 @@ from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, P
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import ConnectionFacts, PacketOrder
 from kshark.analysis.facts.holes import Hole
-from kshark.analysis.facts.judge import PENDING, Judgement, judge
+from kshark.analysis.facts.judge import NO_CASE, PENDING, REFUTED, Judgement, judge, unexplained, unproved
+from kshark.analysis.facts.known import ALWAYS, BEGINNING, Known, known_if, never
 from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import PossibleState
 from tests.analysis.plain import MS, connection, session, step
@@ -30,8 +31,8 @@ from tests.conversation import (
 class Shown:
     """What the capture shows later, or not."""
 
-    def __init__(self, holds: bool | None) -> None:
-        self._holds = holds
+    def __init__(self, holds: bool | None, because: str | None = "race") -> None:
+        self._holds, self.because = holds, because
 
     def holds(self) -> bool | None:
         return self._holds
@@ -42,9 +43,8 @@ def argued(
     witness: Sequence[Call] = (),
     *,
     position: Position | None = None,
-    because: str | None = None,
 ) -> Argument:
-    return Argument("it is wrong", witness or (step(1),), needs, because=because, position=position)
+    return Argument("it is wrong", witness or (step(1),), needs, position=position)
 
 
 def met(*states: int, agreeing: bool = True) -> SessionSituation:
@@ -57,10 +57,10 @@ VIOLATION, NOTE = Judgement("violation"), Judgement("note")
 
 
 def test_what_is_certain_is_a_violation_unless_nobody_broke_a_rule() -> None:
-    assert judge(argued(), None) == VIOLATION
-    assert judge(argued(), None, accuses=False) == NOTE
-    assert judge(Argument("it happened", (step(1),), EXCHANGE, noted=True), None) == NOTE
-    assert judge(Argument("it happened", (step(1),), EXCHANGE, noted=True), None, accuses=False) == NOTE
+    assert judge(argued()) == VIOLATION
+    assert judge(argued(), accuses=False) == NOTE
+    assert judge(Argument("it happened", (step(1),), EXCHANGE, noted=True)) == NOTE
+    assert judge(Argument("it happened", (step(1),), EXCHANGE, noted=True), accuses=False) == NOTE
 
 
 @pytest.mark.parametrize(
@@ -80,23 +80,23 @@ def test_of_witnesses_on_two_connections_the_order_has_to_be_certain(
     one.clock = other.clock = PacketOrder(disorder_ns)
     first = step(1, 10, on=one, answered=11)
     expected = VIOLATION if is_ordered else Judgement("unknown", "disorder")
-    assert judge(argued(witness=(first, step(2, begins, on=other, answered=ends))), None) == expected
-    assert judge(argued(witness=(first, step(2, begins, on=one, answered=ends))), None) == VIOLATION
+    assert judge(argued(witness=(first, step(2, begins, on=other, answered=ends)))) == expected
+    assert judge(argued(witness=(first, step(2, begins, on=one, answered=ends)))) == VIOLATION
 
 
 def test_state_has_to_be_known_and_the_answer_to_agree_with_it() -> None:
-    assert judge(argued(STATE), met(1)) == VIOLATION
-    assert judge(argued(STATE), met()) == Judgement("unknown", "beginning_not_seen")
-    assert judge(argued(STATE), met(1, agreeing=False)) == Judgement("unknown", "hidden_traffic")
-    assert judge(argued(STATE), None) == VIOLATION
-    assert judge(argued(EXCHANGE), met()) == VIOLATION
-    assert judge(argued(EXCHANGE), met(1, agreeing=False)) == VIOLATION
+    assert judge(argued(STATE), met(1).knowledge) == VIOLATION
+    assert judge(argued(STATE), met().knowledge) == Judgement("unknown", "beginning_not_seen")
+    assert judge(argued(STATE), met(1, agreeing=False).knowledge) == Judgement("unknown", "hidden_traffic")
+    assert judge(argued(STATE)) == VIOLATION
+    assert judge(argued(EXCHANGE), met().knowledge) == VIOLATION
+    assert judge(argued(EXCHANGE), met(1, agreeing=False).knowledge) == VIOLATION
 
 
 def test_no_capture_proves_that_nothing_happened() -> None:
-    assert judge(argued(ABSENCE), met(1)) == Judgement("unknown", "hidden_traffic")
-    assert judge(argued(ABSENCE), met()) == Judgement("unknown", "beginning_not_seen")
-    assert judge(argued(ABSENCE), met(1), accuses=False) == Judgement("unknown", "hidden_traffic")
+    assert judge(argued(ABSENCE), met(1).knowledge) == Judgement("unknown", "hidden_traffic")
+    assert judge(argued(ABSENCE), met().knowledge) == Judgement("unknown", "beginning_not_seen")
+    assert judge(argued(ABSENCE), met(1).knowledge, accuses=False) == Judgement("unknown", "hidden_traffic")
 
 
 @pytest.mark.parametrize(
@@ -105,26 +105,78 @@ def test_no_capture_proves_that_nothing_happened() -> None:
     ids=["shown", "not yet", "not shown"],
 )
 def test_a_proof_has_to_show_up(holds: bool | None, judged: Judgement) -> None:
-    assert judge(argued(EXCHANGE.and_proof(Shown(holds), "race")), None) == judged
+    assert judge(argued(EXCHANGE.and_proof(Shown(holds)))) == judged
 
 
 def test_doubts_in_their_order() -> None:
     """The rule's own, the state's, the connection's, a witness's; nothing is waited for where there is one."""
     where, pending = connection(), EXCHANGE.and_proof(Shown(None))
     doubtful = step(1, 10, on=where, doubt="cut")
-    assert judge(argued(pending, (doubtful,)), None) == Judgement("unknown", "cut")
+    assert judge(argued(pending, (doubtful,))) == Judgement("unknown", "cut")
     where.holes.add(Hole(10, 11, "gap"))
-    assert judge(argued(pending, (doubtful,)), None) == Judgement("unknown", "gap")
-    assert judge(argued(STATE, (doubtful,)), met()) == Judgement("unknown", "beginning_not_seen")
-    assert judge(argued(STATE, (doubtful,), because="race"), met()) == Judgement("unknown", "race")
+    assert judge(argued(pending, (doubtful,))) == Judgement("unknown", "gap")
+    assert judge(argued(STATE, (doubtful,)), met().knowledge) == Judgement("unknown", "beginning_not_seen")
+    assert judge(argued(STATE.knowing(never("race")), (doubtful,)), met().knowledge) == Judgement("unknown", "race")
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "is_certain"),
+    [
+        pytest.param(0, 90, True, id="in all packets"),
+        pytest.param(10, 20, True, id="from the first request to the last one"),
+        pytest.param(11, 20, False, id="only after the first request"),
+        pytest.param(10, 19, False, id="only before the last request"),
+        pytest.param(12, 18, False, id="only in between"),
+        pytest.param(21, 90, False, id="only afterwards"),
+        pytest.param(0, 9, False, id="only before"),
+    ],
+)
+def test_a_fact_has_to_be_certain_from_the_first_witness_to_the_last(since: int, until: int, is_certain: bool) -> None:
+    """Its own reason comes before all others; without one there is nothing to report."""
+    where = connection()
+    where.holes.add(Hole(15, 16, "gap"))
+    witness = (step(1, 10, on=connection(1), answered=11), step(2, 20, on=connection(2), answered=30))
+    holed = (step(1, 10, on=where, answered=11), step(2, 20, on=where, answered=30))
+    for needs in (EXCHANGE.knowing(ALWAYS, Known(since, until, "race")), STATE):
+        states = ALWAYS if needs.facts else Known(since, until, "race")
+        expected = VIOLATION if is_certain else Judgement("unknown", "race")
+        assert judge(argued(needs, witness), states) == expected
+        assert judge(argued(needs, holed), states) == (Judgement("unknown", "gap") if is_certain else expected)
+    silent = judge(argued(EXCHANGE.knowing(Known(since, until), never("race")), witness))
+    assert (silent is NO_CASE) is not is_certain
+    assert is_certain or silent == REFUTED
+
+
+def test_the_first_uncertain_fact_gives_the_reason() -> None:
+    assert judge(argued(EXCHANGE.knowing(ALWAYS, BEGINNING, never("race")))) == Judgement("unknown", BEGINNING.because)
+    assert judge(argued(STATE.knowing(never("race"))), BEGINNING) == Judgement("unknown", "race")
+    assert judge(argued(EXCHANGE.knowing(known_if(is_known=True, because="race"))), BEGINNING) == VIOLATION
+    assert judge(argued(EXCHANGE.knowing(known_if(is_known=False, because="race")))) == Judgement("unknown", "race")
+
+
+def test_a_proof_that_did_not_come_gives_its_reason() -> None:
+    for reason, expected in (("race", "race"), (None, "hidden_traffic")):
+        waiting = argued(EXCHANGE.and_proof(Shown(None, reason)))
+        assert judge(waiting) is PENDING
+        assert unproved(waiting) == Judgement("unknown", expected)
+    assert judge(argued(EXCHANGE.and_proof(Shown(False, None)))) is REFUTED
+
+
+def test_an_unexplained_refusal_has_the_reason_of_the_first_explanation_or_its_own() -> None:
+    own = argued(EXCHANGE.knowing(never("unanswered")))
+    race = Judgement("unknown", "race")
+    assert unexplained(own, (argued(), race)) == race
+    assert unexplained(own, (argued(), REFUTED)) == unexplained(own, None) == Judgement("unknown", "unanswered")
+    pending = argued(EXCHANGE.and_proof(Shown(None, "end_not_seen")))
+    assert unexplained(own, (pending, PENDING)) == Judgement("unknown", "end_not_seen")
 
 
 def test_every_witness_may_be_in_doubt() -> None:
     answer = step(2, 12)
     answer.any_doubt = "resync"
     beat = Call(connection(), 76, "ShareGroupHeartbeat", 1, 10, 10, 1, None, "g", "m", 0, doubt="version_unknown")
-    assert judge(argued(EXCHANGE, (step(1), answer)), None) == Judgement("unknown", "resync")
-    assert judge(argued(EXCHANGE, (step(1), beat)), None) == Judgement("unknown", "version_unknown")
+    assert judge(argued(EXCHANGE, (step(1), answer))) == Judgement("unknown", "resync")
+    assert judge(argued(EXCHANGE, (step(1), beat))) == Judgement("unknown", "version_unknown")
 
 
 HERE, THERE, OTHER = connection(0), connection(1), connection(2)
@@ -157,7 +209,7 @@ def test_holes_from_the_first_witness_to_the_last_answer(
     where.holes.clear()
     where.holes.add(Hole(first, last, "gap"))
     witness = (step(1, 10, on=HERE), step(2, 20, on=THERE, answered=30))
-    judged = judge(argued(EXCHANGE, witness), None)
+    judged = judge(argued(EXCHANGE, witness))
     assert judged == (Judgement("unknown", "gap") if missing else VIOLATION)
     where.holes.clear()
 
@@ -165,9 +217,9 @@ def test_holes_from_the_first_witness_to_the_last_answer(
 def test_holes_up_to_where_the_finding_stands() -> None:
     where = connection()
     where.holes.add(Hole(15, 17, "gap"))
-    assert judge(argued(EXCHANGE, (step(1, 10, on=where),)), None) == VIOLATION
+    assert judge(argued(EXCHANGE, (step(1, 10, on=where),))) == VIOLATION
     for packet, judged in ((40, Judgement("unknown", "gap")), (5, VIOLATION)):
-        assert judge(argued(EXCHANGE, (step(1, 10, on=where),), position=Position(where, packet, 0)), None) == judged
+        assert judge(argued(EXCHANGE, (step(1, 10, on=where),), position=Position(where, packet, 0))) == judged
 
 
 def test_every_reason_is_explained() -> None:

@@ -196,11 +196,13 @@ def test_a_fetch_that_overtook_another_may_be_overtaken_itself() -> None:
     talk = Conversation()
     a = opened(talk, 1)
     first = a.share_fetch(2)
-    second = a.on(talk.connection()).share_fetch(3)
-    a.on(talk.connection()).share_acknowledge(4).answered()
+    b, c = a.on(talk.connection()), a.on(talk.connection())
+    second = b.share_fetch(3)
+    c.share_acknowledge(4).answered()
     first.answered(INVALID_SHARE_SESSION_EPOCH)
     second.answered(INVALID_SHARE_SESSION_EPOCH)
-    a.heartbeat(1).answered()
+    for still_used in (a, b, c):
+        still_used.heartbeat(1).answered()
     assert [(it.verdict, it.code, it.cause, it.packet) for it in caused(talk)] == [
         ("violation", "FETCH_OVERTAKEN", "overtaken", first.packet),
         ("violation", "FETCH_OVERTAKEN", "overtaken", second.packet),
@@ -249,7 +251,8 @@ def test_a_refusal_waits_for_the_answers_to_what_was_sent_before_it_came() -> No
     a.heartbeat(1).given(1)
     beside.answered()
     behind.answered(INVALID_SHARE_SESSION_EPOCH)
-    still_used = b.heartbeat(1)
+    b.heartbeat(1)
+    still_used = c.heartbeat(1)
     assert [(code, packet) for code, packet in said_at(talk) if code == "FETCH_OVERTAKEN"] == [
         ("FETCH_OVERTAKEN", still_used.packet)
     ]
@@ -278,6 +281,7 @@ def test_pipelined_requests_are_the_brokers_turn_one_behind_the_other() -> None:
     b.share_fetch(0).answered()
     first.answered()
     second.answered(INVALID_SHARE_SESSION_EPOCH)
+    a.heartbeat(1)
     assert [(it.code, it.cause) for it in caused(talk)] == [("DUPLICATE_MEMBER", "reopened_elsewhere")]
 
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import SUBSEQUENT, Partition, ShareStep
 from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, Beat
+from kshark.analysis.facts.known import ALWAYS, NOTHING_HIDDEN, Known, known_if, never
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.member.state import Member
 from kshark.analysis.states.tables import MEMBER
@@ -31,7 +32,7 @@ AcquisitionsOf = Callable[[Broker | None, str | None, Partition], Acquisition | 
 class MemberSituation:
     """A heartbeat, its answer, and the possible states of the member at that time.
 
-    `met`: the states that it may have met; None: any state, because of `doubt`.
+    `met`: the states that it may have met; None: any state.
     `agreeing`: those of `met` that agree with its answer.
     `relations`: the relation of its epoch to these states.
     `after`: the possible states after it.
@@ -50,7 +51,6 @@ class MemberSituation:
         late = member.last is not None and 0 < 2 * member.last.interval_ns < self.gap_ns
         beat.late = late and beat.kind is SUBSEQUENT
         self.met = None if member.states is None else tuple(_with_ends(member.states, expires=late))
-        self.doubt = member.doubt if self.met is None else None
         ways = [
             (state, relation, after)
             for state in self.met or ()
@@ -71,9 +71,9 @@ class MemberSituation:
         return StepType(MEMBER.name, beat.api_key, beat.kind, beat.reply, beat.reply is ACCEPTED, beat.refused)
 
     @property
-    def knowledge(self) -> MemberSituation:
-        """The possible states for arguments about the heartbeat."""
-        return self
+    def knowledge(self) -> Known:
+        """The states that it has met: they were observed, and the coordinator's answer agrees with them."""
+        return self.member.states_known if self.met is None else known_if(self.agreeing, "hidden_traffic")
 
     @property
     def subject(self) -> None:
@@ -102,9 +102,14 @@ class MemberSituation:
         )
 
     @property
-    def why_unknown(self) -> str:
-        """Why an answer stays unknown if no rule explains it."""
-        return self.doubt or ("unanswered" if self.agreeing else "hidden_traffic")
+    def observed(self) -> Known:
+        """The states that it has met, as the capture shows them: its answer may contradict them."""
+        return ALWAYS if self.met is not None else self.member.states_known
+
+    @property
+    def explanation(self) -> Known:
+        """The explanation of its refusal if no rule has one: never certain."""
+        return never("unanswered") if self.agreeing else NOTHING_HIDDEN
 
 
 def _with_ends(states: tuple[MemberState, ...], *, expires: bool) -> tuple[MemberState, ...]:

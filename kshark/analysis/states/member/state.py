@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import FINAL, INITIAL, Partition, ShareStep
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, UNANSWERED, UNKNOWN_MEMBER, Beat
+from kshark.analysis.facts.known import BEGINNING, Known, known_if, never
 from kshark.analysis.states.tables.member import MemberState
 
 #: Highest number of assignments that are kept for a member.
@@ -27,10 +28,14 @@ ON_ITS_WAY_NS: Final = 1_000_000_000
 REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 
 
+#: The capture does not show that the member had received the answer with its assignment.
+NOT_RECEIVED: Final = never("in_flight")
+
+
 class Assignment(Struct, eq=False):
     """An assignment of the member, from a packet and its time on; `partitions` None: unknown from there on.
 
-    `confirmed`: the last request that still had the epoch of this assignment.
+    `confirmed`: the last request that still had the epoch of this assignment: none is missing before that request.
     `on`: the connection of the heartbeat.
     """
 
@@ -45,9 +50,9 @@ class Assignment(Struct, eq=False):
 class Member:
     """A member of a group. Its size is bounded for any number of heartbeats."""
 
-    #: The possible states in the coordinator; None: any state, because of `doubt`.
+    #: The possible states in the coordinator; None: any state, for the reason of `states_known`.
     states: tuple[MemberState, ...] | None = None
-    doubt: str = "beginning_not_seen"
+    states_known: Known = BEGINNING
     #: Its join, if the capture shows nothing of the member before.
     join: Beat | None = None
     #: The heartbeat before; the last accepted one that did not leave; one after that without an answer.
@@ -65,10 +70,8 @@ class Member:
     assigned_by: Beat | None = None
     #: Partitions that its share requests listed; None: there are too many, or a request was not fully read.
     listed: frozenset[Partition] | set[Partition] | None = frozenset()
-    #: The member epoch that the coordinator gave last, and the last request with it: no assignment is missing before
-    #: that request.
+    #: The member epoch that the coordinator gave last.
     epoch: int | None = None
-    confirmed: int = 0
     #: No assignment is missing from this packet on: the first join, or the answer to a leave. None: some may be
     #: missing, because the member used an epoch that no seen answer gave, or asked to join while it was in the group.
     complete_since: int | None = None
@@ -77,15 +80,14 @@ class Member:
     #: The last share request to its coordinator; the last one before a silence longer than a heartbeat interval, and
     #: the end of that silence.
     heard: ShareStep | None = None
-    silent_since: ShareStep | None = None
-    silent_until_ns: int = 0
+    silence: tuple[ShareStep | None, int] = None, 0
     #: Brokers of its share sessions, and those whose sessions wait for its next heartbeat as a proof.
     brokers: dict[Broker, None] = field(default_factory=dict)
     waiting: dict[Broker, None] = field(default_factory=dict)
 
-    def lose_sight(self, doubt: str) -> None:
+    def lose_sight(self, because: str) -> None:
         """Forget the possible states, because they may be wrong."""
-        self.states, self.doubt = None, doubt
+        self.states, self.states_known = None, never(because)
 
     def remember(self, beat: Beat) -> None:
         """Add a heartbeat to the past. Its effect on the possible states was computed before."""
@@ -123,7 +125,7 @@ class Member:
         if last is None or last.connection.broker is not step.connection.broker:
             return
         if heard is None or step.time_ns - heard.time_ns > last.interval_ns:
-            self.silent_since, self.silent_until_ns = heard, step.time_ns
+            self.silence = heard, step.time_ns
         self.heard = step
 
     def heard_instead(self, beat: Beat) -> ShareStep | None:
@@ -134,7 +136,8 @@ class Member:
         last = self.last
         if last is None:
             return None
-        heard = self.silent_since if self.silent_until_ns > beat.time_ns - last.interval_ns else self.heard
+        before, until_ns = self.silence
+        heard = before if until_ns > beat.time_ns - last.interval_ns else self.heard
         return heard if heard is not None and heard.time_ns > last.end_ns + 2 * last.interval_ns else None
 
     def was_in_group(self, since: int, until_ns: int) -> bool | None:
@@ -166,12 +169,12 @@ class Member:
         answer.
         """
         if self.epoch is not None and sent == self.epoch:
-            self.confirmed = max(self.confirmed, request)
             if self.assignments:
-                self.assignments[-1].confirmed = request
+                self.assignments[-1].confirmed = max(self.assignments[-1].confirmed, request)
         elif sent != INITIAL or answer is None:
             self.complete_since = None
-            self._learn(max(self.confirmed, self.assignments[-1].packet + 1 if self.assignments else 0), None, on)
+            if self.assignments:
+                self._learn(max(self.assignments[-1].confirmed, self.assignments[-1].packet + 1), None, on)
         if answer is None or given is None:
             return
         if sent == FINAL:
@@ -198,6 +201,17 @@ class Member:
         assignment = self.assignment_at(packet)
         return None if assignment is None or assignment.partitions is None else partition in assignment.partitions
 
+    def assignment_known(self, packet: int) -> Known:
+        """Return the fact that the assignment at that packet is known."""
+        assignment = self.assignment_at(packet)
+        return known_if(assignment is not None and assignment.partitions is not None, "assignment_unknown")
+
+    def has_assignment(self, step: ShareStep) -> Known:
+        """Return the fact that the member had received its last assignment before it sent the request."""
+        by, clock = self.assigned_by, step.connection.clock
+        is_ordered = by is None or by.connection is step.connection or clock.is_before(by.end_ns, step.time_ns)
+        return known_if(is_ordered, "disorder")
+
     def lacks(self, partitions: AbstractSet[Partition] | None) -> bool:
         """True if the last assignment is known and lacks some of these partitions."""
         last = self.assignments[-1].partitions if self.assignments else None
@@ -219,13 +233,14 @@ def may_have_crossed(answered_ns: int, step: ShareStep) -> bool:
     return step.time_ns < answered_ns + ON_ITS_WAY_NS
 
 
-class NotAssigned(NamedTuple):
+class NotAssigned(Struct, frozen=True):
     """Proof that a member had no other assignment up to a packet.
 
     Its next heartbeat still has the epoch of the assignment, and no traffic from its host to the coordinator is missing
     in between: a member that leaves and joins again may get the same epoch.
     """
 
+    because: ClassVar = "assignment_unknown"
     member: Member
     partition: Partition
     packet: int
@@ -246,7 +261,7 @@ class NotAssigned(NamedTuple):
         return None if assignment is self.member.assignments[-1] else False
 
 
-class NotBack(NamedTuple):
+class NotBack(Struct, frozen=True):
     """Proof that a member had not joined again after its departure when it sent a request.
 
     Its next heartbeat asks to join, or is answered again with UNKNOWN_MEMBER_ID. It is sent on the connection of the
@@ -254,6 +269,7 @@ class NotBack(NamedTuple):
     if it comes REQUEST_TIMEOUT_NS after the request: an earlier one may have been sent before the request and delayed.
     """
 
+    because: ClassVar = "hidden_traffic"
     member: Member
     departure: Beat
     step: ShareStep

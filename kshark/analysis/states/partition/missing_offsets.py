@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kshark.analysis.facts.calls import Span
+from kshark.analysis.facts.known import never
 from kshark.records.spans import DATA, HOLED, UNREAD
 
 MISSING: Final = "missing"
 OUTSIDE: Final = "outside"
+#: No message shows whether compaction removed records.
+NOT_COMPACTED: Final = never("compaction")
 
 
 class Lack(NamedTuple):

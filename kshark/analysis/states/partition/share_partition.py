@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from kshark import limits
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import Answer, Call, Partition, ShareStep
+from kshark.analysis.facts.known import ALWAYS, BEGINNING, Known
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.partition.last_attempts import LastAttempts
 from kshark.analysis.states.partition.locks import GroupLocks, Locks
@@ -127,12 +128,11 @@ class SharePartition:
         self.highest = LEAST_LIMIT
         #: The highest offset that was acquired, from this leader or an earlier one.
         self.reached = -1
-        #: Why the state before that packet is unknown.
-        self.doubt: tuple[int, str] = 0, "beginning_not_seen"
+        #: The packets in which its state is known, and those in which the order of its changes is.
+        self.known = Known(because=BEGINNING.because)
+        self.changes = ALWAYS
         #: The records before the state became unknown, and the reason; None after the next acquisition.
         self.earlier: tuple[OffsetRanges[May], str] | None = None
-        #: State before this packet may be outdated.
-        self.unreliable_until = 0
         #: The start offset that its leader read or stored last, and the exchange.
         self.stored: tuple[int, StateStep] | None = None
         #: The first such exchange since the state was last read or set anew. None: none of them is in the capture.
@@ -151,9 +151,8 @@ class SharePartition:
         self.last: Call | None = None
         self.last_attempts = LastAttempts()
         self.window = Window()
-        #: No records were acquired before the capture; the packet of the first acquisition.
-        self._is_fresh = False
-        self._begun_at = 0
+        #: The packet of the first acquisition, 0 before it; None: records may have been acquired before the capture.
+        self._begun_at: int | None = None
         self._report = report
         self.locks: Final = Locks(partition, group, leader)
 
@@ -175,7 +174,11 @@ class SharePartition:
         if last is None or last.connection is step.connection:
             return
         if last.end > step.end or not step.connection.clock.is_before(last.end_ns, step.end_ns):
-            self.unreliable_until = max(last.end, step.end)
+            self.changes_until(max(last.end, step.end))
+
+    def changes_until(self, packet: int) -> None:
+        """Note that the order of changes up to that packet is unknown: nothing that rests on it is reported."""
+        self.changes = Known(packet + 1)
 
     # -- possible states
 
@@ -244,7 +247,7 @@ class SharePartition:
             locks.add(hold, first, last)
             for piece in later:  # these records were delivered again since
                 records.put(piece.first, piece.last, insert_before(piece.value, hold))
-            if self._is_fresh and (self.start is None or first < self.start):
+            if self._begun_at is not None and (self.start is None or first < self.start):
                 self.start, self._begun_at = first, self._begun_at or answer.packet  # answers may overtake each other
             if self.end is None or last >= self.end:
                 self.end = last + 1
@@ -274,9 +277,8 @@ class SharePartition:
 
         Then the first seen records may not be the first of the partition.
         """
-        if self._is_fresh and (self.start is None or self._begun_at > fetch.packet):
-            self._is_fresh = False
-            self.start = None
+        if self._begun_at is not None and (self.start is None or self._begun_at > fetch.packet):
+            self._begun_at = self.start = None
 
     def acknowledge(self, step: ShareStep, runs: Iterable[AcknowledgedRange], *, certain: bool) -> None:
         """Note acknowledgements. They were accepted if `certain`, else they may have been."""
@@ -326,7 +328,7 @@ class SharePartition:
             if record.stage is not ACQUIRED or hold is None or not hold.is_of(step):
                 if certain and hold is not None and hold.step.member_id == step.member_id:
                     # Its member acknowledged them before their delivery was seen: packets are out of order.
-                    self.unreliable_until = step.end
+                    self.changes_until(step.end)
                 continue
             becomes += self._become(record, hold, kind, step, first, last)
             if certain and len(may) == 1:
@@ -411,7 +413,7 @@ class SharePartition:
         for piece in earlier.over(0, start - 1):
             if is_done(piece.value):  # they stay ended, for repeated acknowledgements
                 self.records.put(*piece)
-        self._is_fresh, self._begun_at = start < 0, 0
+        self._begun_at = 0 if start < 0 else None
         self.start = self.end = None if start < 0 else start
         for batch in stored:
             self.records.put(batch.first, batch.last, (RecordState(batch.stage, batch.deliveries, None, None, "read"),))
@@ -428,13 +430,13 @@ class SharePartition:
         before = self.start
         if start >= 0:  # a stored start offset is more certain than one guessed from the first acquisition
             is_guess = (
-                self._is_fresh
+                self._begun_at is not None
                 and self.forgotten < 0
                 and before is not None
                 and not any(self.records.over(start, before - 1))
             )
             self.start = start if before is None or start > before or is_guess else before
-            self._is_fresh = False
+            self._begun_at = None
         asked = self.awaited
         # a batch that begins like an acknowledgement is part of it
         news = [] if set(map(_first, asked)).issuperset(map(_first, stored)) else concern(stored, asked)
@@ -486,7 +488,7 @@ class SharePartition:
         self._begin_anew(why)
         self.start = self.stored = self.first_stored = None
         self.persistence = Persistence()
-        self.doubt = packet, why
+        self.known = Known(packet, because=why)
 
     def _forget(self, count: int) -> None:
         """Forget ended records but a few, for repeated acknowledgements.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import ClassVar, Final, Literal
 
 from msgspec import Struct
 
 from kshark.analysis.facts.calls import AcknowledgementBatch, Answer, Partition, ShareStep
+from kshark.analysis.facts.known import ALWAYS, NOTHING_HIDDEN, Known, known_if, never
 from kshark.analysis.facts.machine import StepType
+from kshark.analysis.facts.releases import agreed
 from kshark.analysis.facts.state_steps import StateStep
 from kshark.analysis.states.member.state import Member
 from kshark.analysis.states.partition.persisting import Persisting
@@ -19,6 +21,7 @@ from kshark.analysis.states.partition.records_in_flight import (
     Locked,
     OpenRequest,
     Piece,
+    RecordState,
 )
 from kshark.analysis.states.partition.share_partition import SharePartition
 from kshark.analysis.states.session.state import BothUnbroken, Hint, SessionState, Unbroken
@@ -37,6 +40,8 @@ EXPLAINED: Final = frozenset({3, 6, 15, 42, 69, 74, 100, 121, 124})
 class RecordSituation(Struct, eq=False):
     """A request, or its answer, about records of a share partition."""
 
+    #: Arguments about records name the facts that they need.
+    knowledge: ClassVar = ALWAYS
     step: ShareStep
 
     @property
@@ -51,10 +56,6 @@ class RecordSituation(Struct, eq=False):
         return StepType(name, self.step.api_key, accepted=error == 0, refused=error in EXPLAINED)
 
     @property
-    def knowledge(self) -> None:
-        """None: arguments about records are judged without other states."""
-
-    @property
     def subject(self) -> None:
         """None: arguments about records name their share partition."""
 
@@ -63,8 +64,7 @@ class Acknowledging(RecordSituation, eq=False):
     """Acknowledgements of a request in one partition; `pieces`: the possible states of these records before.
 
     `error`: the error in the answer; None if it has none for the partition.
-    `seen_since`: the packet of the member's join, if its traffic is complete since then. It received no records that
-    were not seen.
+    `received`: the packets in which all records that the member received are known: those since its join.
     `rate`: how the member acknowledged the topic's records recently, if it did not accept all.
     `stored`: the last exchange by which the partition's leader read or stored its state.
     """
@@ -73,7 +73,7 @@ class Acknowledging(RecordSituation, eq=False):
     batches: Sequence[AcknowledgementBatch]
     open: OpenRequest
     pieces: Sequence[Piece]
-    seen_since: int | None = None
+    received: Known = NOTHING_HIDDEN
     error: int | None = None
     rate: Rate | None = None
     stored: StateStep | None = None
@@ -103,15 +103,56 @@ class Acknowledging(RecordSituation, eq=False):
         return session
 
     @property
-    def is_all_seen(self) -> bool:
-        """True if also the results of all deliveries to the member are known, and its session is the first one.
+    def results(self) -> Known:
+        """The fact that also the results of all deliveries to the member are known, and its session is the first one.
 
         Before a later session the member may have had records on a connection that the capture lacks.
         """
-        partition, since, session = self.share_partition, self.seen_since, self.session
-        if since is None or session is None or session.unbroken is not session.begun:
-            return False
-        return partition.doubt[0] <= since and partition.forgotten < self.extent[0]
+        partition, received, session = self.share_partition, self.received, self.session
+        is_known = received.since <= self.step.packet and session is not None and session.unbroken is session.begun
+        is_known = is_known and partition.known.since <= received.since and partition.forgotten < self.extent[0]
+        return known_if(is_known, str(partition.known.because))
+
+    @property
+    def acquired_before(self) -> Known:
+        """The fact that offsets after the last acquired one were never acquired.
+
+        A leader that started anew does not know all earlier acquisitions, its own or another leader's. Offsets above
+        `reached` were not part of any acquisition.
+        """
+        return never("leader_moved") if self.extent[1] <= self.share_partition.reached else self.received
+
+    def delivered_once(self, record: RecordState) -> Known:
+        """Return the fact that the member received the record only once."""
+        return known_if(self._is_delivered_once(record), "lock_unknown")
+
+    def not_delivered_since(self, record: RecordState) -> Known:
+        """Return the packets in which the member did not receive a record again that it had released."""
+        session = self.session
+        return NOTHING_HIDDEN if session is None or not self._is_delivered_once(record) else session.deliveries
+
+    def _is_delivered_once(self, record: RecordState) -> bool:
+        """True if all deliveries of the record, or its delivery count, show that the member received it only once.
+
+        Kafka 4.1 does not count deliveries that end with their session.
+        """
+        hold, session = record.hold, self.session
+        if self.results.is_certain:
+            return True
+        if record.count == 1:
+            return session is not None and agreed(session.releases, "release_uncounts") is False
+        return (
+            record.count == 2
+            and hold is not None
+            and hold.before is not None
+            and hold.before.step.member_id != self.step.member_id
+        )
+
+    @property
+    def explanation(self) -> Known:
+        """The explanation of a refusal if no rule has one: never certain."""
+        is_open = self.pieces and not self.missing and any(len(piece.value) > 1 for piece in self.pieces)
+        return never("lock_unknown" if is_open else str(self.share_partition.known.because))
 
     @property
     def fault(self) -> tuple[Fault, AcknowledgementBatch] | None:
@@ -176,7 +217,7 @@ class Acquiring(RecordSituation, eq=False):
     locked_before: Locked | None = None
 
 
-class LeaderUnchanged(NamedTuple):
+class LeaderUnchanged(Struct, frozen=True):
     """Proof that the leader has kept the state of the records, so that it alone is at fault; `unbroken` comes first.
 
     A leader reads the state again, without the acquisitions, after it moved away and back, after the share coordinator
@@ -190,6 +231,7 @@ class LeaderUnchanged(NamedTuple):
     `may_move` False: what the share coordinator has stored is enough, so a new leader would not differ.
     """
 
+    because: ClassVar[str | None] = None
     unbroken: Unbroken | BothUnbroken
     partition: SharePartition
     members: Sequence[Member]

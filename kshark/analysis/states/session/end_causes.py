@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.connections import ConnectionFacts
-from kshark.analysis.facts.releases import BEHAVIOUR, agreed
+from kshark.analysis.facts.releases import BEHAVIOUR, agreed, release_known
 from kshark.analysis.states.session.state import EndCause, PossibleState, SessionState
 
 #: An end cause with its sort key: causes that the broker noticed at once by time, and late ones after all others.
@@ -29,7 +29,7 @@ def end_causes(session: SessionState, state: PossibleState, step: ShareStep) -> 
         alive = state.opening
     placed = [*_restart(session, alive, step), *_connections(session, state, alive, step), *_idle(session, alive, step)]
     causes = [cause for _, cause in sorted(placed, key=lambda pair: pair[0])]
-    certain = next((index for index, cause in enumerate(causes) if cause.because is None), len(causes))
+    certain = next((index for index, cause in enumerate(causes) if cause.known.is_certain), len(causes))
     return tuple(causes[: certain + 1])
 
 
@@ -72,7 +72,7 @@ def _end(
     if end is None:
         return None
     text = f"({connection.name}) ended (packet {end.packet})"
-    return EndCause("", end.packet, end.time_ns, text, because=None if dies else "release_unknown", end=end)
+    return EndCause("", end.packet, end.time_ns, text, known=release_known(dies), end=end)
 
 
 def _idle(session: SessionState, alive: ShareStep, step: ShareStep) -> Iterator[_Placed]:

@@ -23,6 +23,7 @@ from kshark.analysis.facts.calls import (
     next_epoch,
 )
 from kshark.analysis.facts.connections import ConnectionFacts
+from kshark.analysis.facts.known import Known, known_if
 from kshark.analysis.states.session.end_causes import end_causes
 from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import REPLACED, UNSEEN, Branch, EndCause, PossibleState, SessionState
@@ -105,7 +106,7 @@ def _set_branches(situation: SessionSituation) -> None:
             session.count, session.contradicted_at = 0, step.packet
         state = _state_after(session, proved, step, PossibleState(ABSENT), situation.reply)
         if state.ended is not None and state.ended.cause == UNSEEN:
-            state.ended = state.ended._replace(because=situation.doubt or "hidden_traffic")
+            state.ended = state.ended._replace(known=situation.knowledge)
         session.branches = (Branch(state),)
     elif situation.met is not None:
         session.contradicted_at = step.packet
@@ -137,7 +138,7 @@ def _state_after(
         )
     if state.due == ABSENT and state.ended is not None and not step.opens:
         return state
-    ended = EndCause(_end_cause_of(step, reply), step.end, step.end_ns, step.story, step, _unsure(reply))
+    ended = EndCause(_end_cause_of(step, reply), step.end, step.end_ns, step.story, step, _answer_known(reply))
     return PossibleState(due, None, ended, _openers(state, step))
 
 
@@ -161,8 +162,8 @@ def _end_cause_of(step: ShareStep, reply: Reply) -> str:
     return "failed_reopen" if reply is FAILED_REOPEN else "session_limit"
 
 
-def _unsure(reply: Reply) -> str | None:
-    return "unanswered" if reply is UNANSWERED or reply is UNCLEAR else None
+def _answer_known(reply: Reply) -> Known:
+    return known_if(reply is not UNANSWERED and reply is not UNCLEAR, "unanswered")
 
 
 def _with_ends(session: SessionState, state: PossibleState, step: ShareStep) -> tuple[PossibleState, ...]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Reply, ShareStep, next_epoch
 from kshark.analysis.facts.connections import ConnectionFacts
+from kshark.analysis.facts.known import ALWAYS, BEGINNING, NOTHING_HIDDEN, Known, known_if, never
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.session.copies import is_again, may_be_copy
 from kshark.analysis.states.session.state import Branch, EndCause, PossibleState, SessionState, Trace
@@ -16,12 +17,14 @@ from kshark.analysis.states.tables.session import ABSENT
 
 #: End causes that are no party's fault.
 ORDINARY = ("connection_closed", "broker_restart", "evicted", "session_limit")
+#: Number of a member's brokers up to which they are compared with this broker, which may have several addresses.
+_BROKERS = 256
 
 
 class SessionSituation:
     """A request, its answer, and the possible states of the session at that time.
 
-    `met`: the states that it may have met; None: any state, because of `doubt`.
+    `met`: the states that it may have met; None: any state.
     `agreeing`: those of `met` that agree with its answer.
     `after`: the possible branches after it.
     `here`: the session's earlier requests on the same connection.
@@ -47,7 +50,6 @@ class SessionSituation:
         self.step, self.session, self.reply = step, session, reply
         self.met, self.agreeing, self.after = met, agreeing, after
         self.rivals, self.overtaker, self.contested, self.was_due = rivals, overtaker, contested, was_due
-        self.doubt = session.doubt if met is None else None
         self.here: Trace | None = session.here.get(step.connection.flow.id)
 
     @property
@@ -59,9 +61,9 @@ class SessionSituation:
         )
 
     @property
-    def knowledge(self) -> SessionSituation:
-        """The possible states for arguments about the request."""
-        return self
+    def knowledge(self) -> Known:
+        """The states that it has met: they were observed, and the broker's answer agrees with them."""
+        return self.session.states_known if self.met is None else known_if(self.agreeing, "hidden_traffic")
 
     @property
     def subject(self) -> None:
@@ -83,13 +85,39 @@ class SessionSituation:
         return () if self.session.anchor is None else (self.session.anchor,)
 
     @property
-    def why_unknown(self) -> str:
-        """Why an answer stays unknown if no rule explains it."""
-        if self.doubt or self.step.any_doubt:
-            return self.doubt or self.step.any_doubt or ""
-        if self.end_cause is not None and self.end_cause.because:
-            return self.end_cause.because
-        return "race" if self.rivals else "unanswered" if self.agreeing else "hidden_traffic"
+    def explanation(self) -> Known:
+        """The explanation of its refusal if no rule has one: never certain."""
+        if self.met is None:
+            return self.knowledge
+        if self.step.any_doubt:
+            return never(self.step.any_doubt)
+        if self.end_cause is not None and not self.end_cause.known.is_certain:
+            return self.end_cause.known
+        return never("race") if self.rivals else never("unanswered") if self.agreeing else NOTHING_HIDDEN
+
+    @property
+    def refused_first(self) -> Known:
+        """The fact that a request that was open at the same time was counted before this one, which was refused."""
+        refused_in = {state.due for state in self.met or () if state not in self.agreeing}
+        return known_if(len(refused_in) == 1, "race")
+
+    @property
+    def openings(self) -> Known:
+        """The fact that the capture has all openings of the session since the member joined."""
+        step, session, join = self.step, self.session, self.session.member.join
+        first = step if self.here is None else self.here.first
+        if join is None or join.packet > first.packet or first.epoch > 1:
+            return BEGINNING
+        brokers = session.member.brokers
+        others = (broker for broker in brokers if broker is not session.broker)
+        if (
+            step.connection.flow.first_packet > join.packet
+            or len(brokers) > _BROKERS
+            or any(not session.broker.is_not(other) for other in others)
+        ):
+            return NOTHING_HIDDEN
+        missing = session.broker.missing_between((*session.hosts, step.connection.host), join.packet, step.end)
+        return ALWAYS if missing is None else never(missing)
 
     @property
     def before_here(self) -> ShareStep | None:
@@ -123,7 +151,7 @@ class SessionSituation:
         ordinary = [cause for cause in causes if cause.cause in ORDINARY]
         if not ordinary and len({cause.cause for cause in causes}) > 1:
             return None
-        return min(ordinary or causes, key=lambda cause: (cause.because is not None, cause.cause != "session_limit"))
+        return min(ordinary or causes, key=lambda cause: (not cause.known.is_certain, cause.cause != "session_limit"))
 
     @property
     def is_seen_twice(self) -> bool:
@@ -184,8 +212,9 @@ class SessionEnd(NamedTuple):
         return StepType(type(self).__name__)
 
     @property
-    def knowledge(self) -> None:
-        """None: an argument about an end is judged without other states."""
+    def knowledge(self) -> Known:
+        """An argument about an end is judged without other states."""
+        return ALWAYS
 
     @property
     def subject(self) -> None:
@@ -211,14 +240,15 @@ def continues_from(epoch: int, before: int) -> bool:
     return epoch == before or epoch == next_epoch(before)
 
 
-def seen_since(step: ShareStep, session: SessionState) -> int | None:
-    """Return the packet of the member's join if the capture has all its traffic with the broker since then, else None.
+def received_by(step: ShareStep, session: SessionState, because: str | None) -> Known:
+    """Return the packets in which the capture has all traffic of the member with the broker: since its join, or none.
 
     No byte of its connections is missing, and the session's epochs have no gap since its opening: requests on an unseen
     connection would have used some of them.
     """
     join, unbroken = session.member.join, session.unbroken
     if join is None or unbroken is None or not unbroken.opens or session.last_unread > join.packet:
-        return None
+        return Known(step.end + 1, because=because)
     hosts = session.hosts if step.connection.host in session.hosts else (*session.hosts, step.connection.host)
-    return join.packet if session.broker.missing_between(hosts, join.packet, step.end) is None else None
+    missing = session.broker.missing_between(hosts, join.packet, step.end)
+    return Known(join.packet if missing is None else step.end + 1, because=because)

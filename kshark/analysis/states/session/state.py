@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -28,6 +28,7 @@ from kshark.analysis.facts.calls import (
 )
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.heartbeats import Beat
+from kshark.analysis.facts.known import ALWAYS, BEGINNING, NOTHING_HIDDEN, Known, never
 from kshark.analysis.facts.releases import ANY_RELEASE, Release, both, releases_answering
 from kshark.analysis.states.member.state import Member, may_have_crossed
 from kshark.analysis.states.session.held_records import InFlight, nothing
@@ -52,7 +53,7 @@ class EndCause(NamedTuple):
     """A certain or possible cause of a session's end: an accepted epoch -1, the end of a connection, a restart.
 
     `description`: the cause as text.
-    `because`: why it is uncertain; None if it is certain.
+    `known`: the packets in which it is certain.
     `step`: the request that caused it. `end`: the end of a connection that caused it.
     """
 
@@ -61,7 +62,7 @@ class EndCause(NamedTuple):
     time_ns: int
     description: str
     step: ShareStep | None = None
-    because: str | None = None
+    known: Known = ALWAYS
     end: End | None = None
 
 
@@ -94,7 +95,7 @@ class PossibleState(Struct, eq=False):
         return (
             self.due,
             None if opening is None else id(opening.connection),
-            None if ended is None else (ended.cause, ended.packet, ended.because),
+            None if ended is None else (ended.cause, ended.packet, ended.known),
             tuple(map(id, self.replaced)),
         )
 
@@ -129,9 +130,9 @@ class SessionState:
 
     broker: Broker
     member: Member
-    #: The possible states; None: any state, because of `doubt`.
+    #: The possible states; None: any state, for the reason of `states_known`.
     branches: tuple[Branch, ...] | None = None
-    doubt: str = "beginning_not_seen"
+    states_known: Known = BEGINNING
     #: The exchange since which the states are known.
     anchor: ShareStep | None = None
     #: Its first request, and the first request since which no epoch is missing.
@@ -206,6 +207,18 @@ class SessionState:
         """The last packet of a message that was not fully read."""
         return max(self.unread, max((connection.last_unread for connection in self.unread_on), default=0))
 
+    @property
+    def deliveries(self) -> Known:
+        """The packets in which all records that the broker delivered to the session are known.
+
+        No epoch is missing, and no answer with records can be. An earlier request that waits for its answer is not
+        counted yet.
+        """
+        if self.unbroken is None or self.last is None:
+            return NOTHING_HIDDEN
+        since = max(self.unbroken.packet, self.last_unread, self.last_unanswered_fetch)
+        return Known(since, self.last.packet, NOTHING_HIDDEN.because)
+
     def may_have_replaced(self, connection: ConnectionFacts) -> bool:
         """True if it may have replaced a session that was opened on that connection."""
         return self.states is None or any(connection in state.replaced for state in self.states)
@@ -247,9 +260,9 @@ class SessionState:
             return None
         return leave
 
-    def lose_sight(self, doubt: str) -> None:
+    def lose_sight(self, because: str) -> None:
         """Forget the possible states, because they may be wrong."""
-        self.branches, self.doubt, self.unbroken = None, doubt, None
+        self.branches, self.states_known, self.unbroken = None, never(because), None
         self.in_flight.forget()
 
     def remember(self, step: ShareStep, reply: Reply) -> None:
@@ -344,18 +357,19 @@ class SessionState:
             self.last_fetch, self.last_acknowledge = None, None
             self.crossed = ()
         elif reply is UNANSWERED:
-            self.opening, self.doubt = None, "unanswered"
+            self.opening, self.states_known = None, never("unanswered")
         elif reply is not REJECTED_EARLY:
             self.alive = None
 
 
-class Unbroken(NamedTuple):
+class Unbroken(Struct, frozen=True):
     """Proof that no request of the session is missing between two packets: its epochs have no gap (KIP-932).
 
     If the session seems to move to another connection, an unseen third connection may have opened it again and used as
     many epochs.
     """
 
+    because: ClassVar[str | None] = None
     session: SessionState
     since: int
     until: int
@@ -368,9 +382,10 @@ class Unbroken(NamedTuple):
         return True if last is not None and last.packet >= self.until else None
 
 
-class BothUnbroken(NamedTuple):
+class BothUnbroken(Struct, frozen=True):
     """Proof that no request of two sessions is missing; it waits for the session without a later request."""
 
+    because: ClassVar[str | None] = None
     first: Unbroken
     second: Unbroken
 
@@ -384,12 +399,13 @@ class BothUnbroken(NamedTuple):
         return False if False in both else None if None in both else True
 
 
-class WentOn(NamedTuple):
+class WentOn(Struct, frozen=True):
     """Proof that a request belongs to the session.
 
     Its connection continues the session, and no answer contradicts the possible states.
     """
 
+    because: ClassVar = "hidden_traffic"
     session: SessionState
     step: ShareStep
 

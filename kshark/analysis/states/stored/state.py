@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.calls import Partition
+from kshark.analysis.facts.known import ALWAYS, BEGINNING, Known, known_if, never
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import INVALID, UNANSWERED, StateStep
 from kshark.analysis.states.stored.batches import StoredBatches
@@ -34,12 +35,12 @@ class StoredState:
     """The stored state of one share partition.
 
     All fields are certain: epochs and start offset are None if they are unknown, and all `batches` were written.
-    `doubt`: why other Writes may be missing; None if there are none.
+    `writes`: the fact that all Writes since the state was read or set are in the capture.
     `exists`: None if it is unknown whether a state exists.
     """
 
     exists: bool | None = None
-    doubt: str | None = "beginning_not_seen"
+    writes: Known = BEGINNING
     state_epoch: int | None = None
     leader_epoch: int | None = None
     start_offset: int | None = None
@@ -94,13 +95,13 @@ class StoredState:
     def _may_have_changed(self, step: StateStep) -> None:
         if step.leader_epoch is not None and step.is_read:
             self.read_epoch = max(self.read_epoch, step.leader_epoch)
-        self.doubt = self.doubt or "unanswered"
+        self.writes = never("unanswered") if self.writes.is_certain else self.writes
 
     def _move(self, step: StateStep) -> None:
         """Apply an accepted step other than a Write."""
         api_key = step.call.api_key
         if api_key == INITIALIZE_SHARE_GROUP_STATE:
-            self.begun = self.begun or self.doubt != "beginning_not_seen" or self.exists is None
+            self.begun = self.begun or self.writes != BEGINNING or self.exists is None
             self._clear(exists=True)
             self.reset = step
             self._copy(step)
@@ -113,7 +114,7 @@ class StoredState:
             self._copy(step.given, by=step)
 
     def _clear(self, *, exists: bool) -> None:
-        self.exists, self.doubt, self.write, self.refused = exists, None, None, None
+        self.exists, self.writes, self.write, self.refused = exists, ALWAYS, None, None
         self.state_epoch = self.leader_epoch = self.start_offset = self.complete_count = None
         self.state_epoch_by = self.leader_epoch_by = self.start_offset_by = None
         self.batches.clear()
@@ -132,7 +133,7 @@ class StoredState:
         """Replace the state by the answer to a Read, which is complete."""
         write, leader_epoch, by = self.write, self.leader_epoch, self.leader_epoch_by
         self._clear(exists=True)
-        self.doubt = "race" if write is not None and write.call.end > step.packet else None
+        self.writes = known_if(write is None or write.call.end <= step.packet, "race")
         self._copy(given, by=step)
         asked = step.leader_epoch if step.leader_epoch is not None else NO_EPOCH
         if leader_epoch is None or asked >= leader_epoch:
@@ -189,8 +190,9 @@ class StoredSituation(NamedTuple):
         return StepType(PERSISTER.name, self.step.call.api_key)
 
     @property
-    def knowledge(self) -> None:
-        """None: an argument about stored state is judged without other states."""
+    def knowledge(self) -> Known:
+        """An argument about stored state is judged without other states."""
+        return ALWAYS
 
     @property
     def subject(self) -> Partition:

@@ -44,6 +44,16 @@ def an_answer_whose_request_may_be_missing() -> Said:
 
 
 @promise
+def an_answer_without_a_request_after_which_the_client_goes_on() -> Said:
+    talk = Conversation()
+    connection = talk.connection()
+    wrong = replied(connection, NO_METADATA, correlation_id=7)
+    asked(connection)
+    replied(connection, NO_METADATA)
+    return talk, [unknown("RESPONSE_UNMATCHED", wrong, because="hidden_traffic")]
+
+
+@promise
 def an_answer_overtakes_another() -> Said:
     talk = Conversation()
     connection = talk.connection()

@@ -31,7 +31,7 @@ def test_an_answer_without_one_leaves_everything_as_it_was() -> None:
     member.heartbeat(10, 0, 11, 1, frozenset({ONE}))
     member.heartbeat(20, 1, 21, 1, None)
     assert told(member, 99) == [True]
-    assert member.confirmed == 20
+    assert member.assignments[-1].confirmed == 20
 
 
 def test_an_epoch_that_was_not_seen_given_came_with_an_assignment_that_was_missed() -> None:
@@ -74,7 +74,7 @@ def test_a_request_without_an_answer_may_still_be_confirmed() -> None:
     member = Member()
     member.heartbeat(10, 0, 11, 1, frozenset({ONE}))
     member.heartbeat(20, 1, None, None, None)
-    assert (member.epoch, member.confirmed) == (1, 20)
+    assert (member.epoch, member.assignments[-1].confirmed) == (1, 20)
     assert told(member, 99) == [True]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import AcknowledgementBatch, ShareStep
+from kshark.analysis.facts.known import ALWAYS, Known
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.partition.locks import GroupLocks
 from kshark.analysis.states.partition.records_in_flight import (
@@ -65,11 +66,11 @@ class Told:
 
 def test_what_is_known_late_may_have_changed_records_before_or_behind_the_others() -> None:
     here, there = connection(0), connection(1)
-    for before, packet, on, unreliable_until in ((5, 10, there, 0), (40, 30, there, 41), (40, 30, here, 0)):
+    for before, packet, on, changes in ((5, 10, there, ALWAYS), (40, 30, there, Known(42)), (40, 30, here, ALWAYS)):
         partition = SharePartition(step(0), ONE, LEADER, GroupLocks())
         partition.follow(step(1, before, on=here))
         partition.follow(step(1, packet, on=on))
-        assert partition.unreliable_until == unreliable_until, (before, packet)
+        assert partition.changes == changes, (before, packet)
 
 
 def test_whether_a_lock_was_out_before_its_session_ended_is_not_known_to_the_millisecond() -> None:
@@ -344,7 +345,7 @@ def test_another_leader_may_know_it_otherwise() -> None:
     told = Told()
     told.acquires(10, 0, 4)
     told.partition.meets(step(1, 20), Broker(["10.0.0.8:9092"]))
-    assert (told.at(22), told.partition.doubt) == ([], (20, "leader_moved"))
+    assert (told.at(22), told.partition.known) == ([], Known(20, because="leader_moved"))
 
 
 def test_batches_by_type() -> None:

@@ -45,7 +45,7 @@ class Met:
         return list(end_causes(self.session, self.state, asked or step(1, 50, error=122)))
 
     def names(self, asked: ShareStep | None = None) -> list[tuple[str, int, str | None]]:
-        return [(one.cause, one.packet, one.because) for one in self.causes(asked)]
+        return [(one.cause, one.packet, one.known.because) for one in self.causes(asked)]
 
 
 def test_nothing_happened() -> None:

@@ -10,6 +10,7 @@ from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import ACCEPTED, Answer, Listed, ShareStep
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.holes import Hole
+from kshark.analysis.facts.known import ALWAYS, never
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.session.possible import conclude, situation
 from kshark.analysis.states.session.situation import SessionSituation
@@ -69,7 +70,7 @@ def test_what_the_answer_agrees_with() -> None:
     assert [one.due for one in now.met] == [4, 5]
     assert [one.due for one in now.agreeing] == [5]
     assert [branch.state.due for branch in now.after] == [6]
-    assert (now.reply, now.overtaker, now.rivals, now.doubt) == (ACCEPTED, None, (), None)
+    assert (now.reply, now.overtaker, now.rivals, now.knowledge) == (ACCEPTED, None, (), ALWAYS)
 
 
 def test_where_anything_is_possible_an_answer_may_prove_a_state_by_itself() -> None:
@@ -91,7 +92,7 @@ def test_an_answer_that_contradicts_every_state_shows_that_something_was_missed(
     state = session(4)
     state.in_flight.partitions = {("t", 1)}
     taken(state, step(4, error=123))
-    assert (due(state), state.doubt, state.in_flight.partitions) == (None, "hidden_traffic", None)
+    assert (due(state), state.states_known.because, state.in_flight.partitions) == (None, "hidden_traffic", None)
     state = session(4)
     state.in_flight.partitions = {("t", 1)}
     taken(state, step(9, error=0))
@@ -116,7 +117,7 @@ def test_what_is_known_from_there_on() -> None:
 def test_a_step_in_doubt_proves_nothing() -> None:
     state = session(4)
     taken(state, step(4, doubt="cut"))
-    assert (due(state), state.doubt) == (None, "cut")
+    assert (due(state), state.states_known.because) == (None, "cut")
 
 
 def test_too_many_ways_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +126,7 @@ def test_too_many_ways_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None
     taken(state, step(4, error=None))
     assert due(state) == [4, 5]
     taken(state, step(5, 20, None))
-    assert (due(state), state.doubt) == (None, "unanswered")
+    assert (due(state), state.states_known.because) == (None, "unanswered")
 
 
 def test_ways_that_come_to_the_same_are_one() -> None:
@@ -199,7 +200,9 @@ def test_what_took_a_session_away(epoch: int, error: int | None, cause: str, bec
     state, asked = session(4), step(epoch, error=error)
     taken(state, asked)
     (gone,) = [one for one in states(state) if one.due == ABSENT]
-    assert gone.ended == EndCause(cause, asked.end, asked.end_ns, asked.story, asked, because)
+    assert gone.ended == EndCause(
+        cause, asked.end, asked.end_ns, asked.story, asked, ALWAYS if because is None else never(because)
+    )
 
 
 def test_an_opening_that_lists_a_partition_twice_takes_the_session_away() -> None:
@@ -209,18 +212,18 @@ def test_an_opening_that_lists_a_partition_twice_takes_the_session_away() -> Non
     taken(state, twice)
     (gone,) = states(state)
     assert gone.ended is not None
-    assert (gone.due, gone.ended.cause, gone.ended.because) == (ABSENT, "failed_reopen", None)
+    assert (gone.due, gone.ended.cause, gone.ended.known) == (ABSENT, "failed_reopen", ALWAYS)
 
 
 def test_a_refusal_shows_that_a_session_is_gone_for_a_reason_that_was_not_seen() -> None:
     state = session()
     taken(state, step(4, error=122))
-    assert [(one.ended and (one.ended.cause, one.ended.because)) for one in states(state)] == [
+    assert [(one.ended and (one.ended.cause, one.ended.known.because)) for one in states(state)] == [
         ("unseen", "beginning_not_seen")
     ]
     state = session(4)
     taken(state, step(4, error=122))
-    assert [(one.ended and (one.ended.cause, one.ended.because)) for one in states(state)] == [
+    assert [(one.ended and (one.ended.cause, one.ended.known.because)) for one in states(state)] == [
         ("unseen", "hidden_traffic")
     ]
 
@@ -278,7 +281,7 @@ def test_holes_between_what_is_known_and_the_request(
     state = session(4, broker=broker)
     state.hosts, state.anchor = ("10.0.0.1",), step(3, 10, on=HERE)
     broker.lose(where.host, Hole(first, last, "gap"))
-    assert situation(state, step(4, 20, on=HERE), ()).doubt == doubt
+    assert situation(state, step(4, 20, on=HERE), ()).knowledge.because == doubt
 
 
 def test_holes_of_every_host_that_used_the_session_count() -> None:
@@ -286,10 +289,10 @@ def test_holes_of_every_host_that_used_the_session_count() -> None:
     broker.lose("10.0.0.2", Hole(12, 18, "gap"))
     state = session(4, broker=broker)
     state.hosts, state.anchor = ("10.0.0.2",), step(3, 10, on=HERE)
-    assert situation(state, step(4, 20, on=HERE), ()).doubt == "gap"
+    assert situation(state, step(4, 20, on=HERE), ()).knowledge.because == "gap"
     state = session(4, broker=broker)
     state.anchor = step(3, 10, on=HERE)
-    assert situation(state, step(4, 20, on=ELSEWHERE), ()).doubt == "gap"
+    assert situation(state, step(4, 20, on=ELSEWHERE), ()).knowledge.because == "gap"
 
 
 def test_behind_a_hole_another_connection_may_have_opened_it() -> None:

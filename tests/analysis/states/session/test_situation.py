@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kshark.analysis.facts.calls import LAST_EPOCH
+from kshark.analysis.facts.known import ALWAYS, BEGINNING, NOTHING_HIDDEN, never
 from kshark.analysis.states.session.situation import SessionSituation, continues_from, relation_to
 from kshark.analysis.states.session.state import EndCause, PossibleState
 from kshark.analysis.states.tables.session import ABSENT
@@ -61,7 +62,9 @@ def situation(
 
 
 def gone(cause: str, because: str | None = None) -> PossibleState:
-    return PossibleState(ABSENT, None, EndCause(cause, 5, 5, cause, because=because))
+    return PossibleState(
+        ABSENT, None, EndCause(cause, 5, 5, cause, known=ALWAYS if because is None else never(because))
+    )
 
 
 def test_the_epochs_due_in_words() -> None:
@@ -95,7 +98,7 @@ def test_what_took_the_session(states: tuple[PossibleState, ...], cause: str | N
 def test_a_certain_cause_comes_before_one_in_doubt() -> None:
     found = situation(gone("final_epoch", "unanswered"), gone("final_epoch")).end_cause
     assert found is not None
-    assert found.because is None
+    assert found.known.is_certain
 
 
 def test_all_epochs_due_have_to_agree() -> None:
@@ -106,14 +109,14 @@ def test_all_epochs_due_have_to_agree() -> None:
 
 def test_why_an_answer_cannot_be_explained() -> None:
     anything = situation(met=None)
-    assert (anything.doubt, anything.why_unknown) == ("beginning_not_seen", "beginning_not_seen")
-    assert situation().doubt is None
-    assert situation(PossibleState(4), doubt="cut").why_unknown == "cut"
-    assert situation(gone("final_epoch", "release_unknown"), rivals=1).why_unknown == "release_unknown"
-    assert situation(gone("final_epoch"), rivals=1).why_unknown == "race"
-    assert situation(rivals=1).why_unknown == "race"
-    assert situation(PossibleState(4)).why_unknown == "unanswered"
-    assert situation().why_unknown == "hidden_traffic"
+    assert (anything.knowledge, anything.explanation) == (BEGINNING, BEGINNING)
+    assert situation().knowledge == NOTHING_HIDDEN
+    assert situation(PossibleState(4), doubt="cut").explanation.because == "cut"
+    assert situation(gone("final_epoch", "release_unknown"), rivals=1).explanation.because == "release_unknown"
+    assert situation(gone("final_epoch"), rivals=1).explanation.because == "race"
+    assert situation(rivals=1).explanation.because == "race"
+    assert situation(PossibleState(4)).explanation.because == "unanswered"
+    assert situation().explanation.because == "hidden_traffic"
 
 
 def test_what_made_the_epoch_known() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from kshark import limits
 from kshark.analysis.facts.calls import Reply, ShareStep
+from kshark.analysis.facts.known import BEGINNING
 from kshark.analysis.facts.releases import ANY_RELEASE, Release
 from kshark.analysis.states.session.state import Branch, EndCause, PossibleState, SessionState
 from kshark.analysis.states.tables.session import ABSENT
@@ -33,7 +34,8 @@ def test_states_that_are_one() -> None:
         PossibleState(4, replaced=(HERE,)),
     ]
     differing += [
-        PossibleState(0, None, cause._replace(**one)) for one in ({"cause": "idle"}, {"packet": 6}, {"because": "race"})
+        PossibleState(0, None, cause._replace(**one))
+        for one in ({"cause": "idle"}, {"packet": 6}, {"known": BEGINNING})
     ]
     assert len({each.identity for each in differing}) == len(differing)
     assert (
@@ -64,7 +66,7 @@ def test_what_is_not_seen_is_not_known() -> None:
     state = session(1)
     state.in_flight.partitions = {("t", 1)}
     state.lose_sight("gap")
-    assert (state.branches, state.doubt, state.in_flight.partitions) == (None, "gap", None)
+    assert (state.branches, state.states_known.because, state.in_flight.partitions) == (None, "gap", None)
 
 
 # -- the last requests
@@ -147,7 +149,7 @@ def test_an_opening_begins_anew() -> None:
 
 def test_an_opening_without_an_answer_may_have_replaced_the_session() -> None:
     state = after(step(0), step(0, 20, None))
-    assert (state.opening, state.doubt, state.alive is None) == (None, "unanswered", False)
+    assert (state.opening, state.states_known.because, state.alive is None) == (None, "unanswered", False)
     assert [after(step(0), step(0, 20, error)).alive is None for error in (42, 133)] == [False, True]
 
 

@@ -99,7 +99,7 @@ def known(talk: Conversation) -> tuple[list[Finding], list[tuple[object, ...]]]:
         for session in analyzer._sessions.values():
             state = session.state
             due = None if state.states is None else [one.due for one in state.states]
-            sessions.append((due, state.doubt, state.last_unread, state.member.listed))
+            sessions.append((due, state.states_known.because, state.last_unread, state.member.listed))
     return found + analyzer.close(), sessions
 
 

@@ -12,6 +12,7 @@ import pytest
 from kshark import limits
 from kshark.analysis import RULES, Analyzer, Rule
 from kshark.analysis.facts.calls import Answer, Call
+from kshark.analysis.facts.known import ALWAYS, never
 from kshark.analysis.facts.state_steps import StateBatch, StateStep
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.rule import NOTES, Check
@@ -42,7 +43,7 @@ def differences(capture: Path) -> tuple[int, list[str]]:
     def look(now: StoredSituation) -> None:
         nonlocal compared
         step, given, stored = now.step, now.step.given, now.stored
-        if given is None or not stored.exists or stored.doubt is not None:
+        if given is None or not stored.exists or not stored.writes.is_certain:
             return
         compared += 1
         names = ("state_epoch", "leader_epoch", "start_offset", "complete_count")
@@ -184,9 +185,9 @@ def test_where_batches_overlap_the_later_delivery_stays_then_the_higher_state() 
 
 def test_a_refused_write_changes_nothing_and_one_without_an_answer_may() -> None:
     stored = after(read(1, 0, 0), write(3, 5, StateBatch(5, 9, 2, 1), error=74))
-    assert (stored_batches(stored), stored.start_offset, stored.doubt) == ([], 0, None)
+    assert (stored_batches(stored), stored.start_offset, stored.writes) == ([], 0, ALWAYS)
     stored.take(write(5, 5, StateBatch(5, 9, 2, 1), error=None))
-    assert (stored_batches(stored), stored.start_offset, stored.doubt) == ([], 0, "unanswered")
+    assert (stored_batches(stored), stored.start_offset, stored.writes) == ([], 0, never("unanswered"))
 
 
 def test_connections_of_one_state_are_limited() -> None:
