@@ -118,7 +118,7 @@ _STREAM: Final = (
         advice="Capture whole packets (tcpdump -s 0): rules that need the cut fields cannot judge."),
     _weird("RESYNC", "framing", "note", "capture", "This message's boundary was found inside the stream, after a gap or at the beginning of the capture: likely, not certain; no rule uses it as evidence.",
         advice="Begin the capture before the clients connect: then all message boundaries are certain, and rules can use the messages."),
-    _weird("BODY_NOT_KEPT", "exchange", "note", "capture", "A message that is too long to be collected: its head and the fields in its first bytes were read.",
+    _weird("BODY_NOT_KEPT", "exchange", "note", "capture", "A message that is too long to be collected; only its header was read.",
         advice="Nothing: its size, API, correlation id and answer are right. Rules that need its body are not decided."),
     _weird("RESPONSE_UNMATCHED", "exchange", "warn", "broker", "A response whose request is not in the capture.", "Kafka: NetworkClient"),
     _weird("RESPONSE_OUT_OF_ORDER", "exchange", "warn", "broker", "A response that does not answer the oldest open request of its connection.", "Kafka: InFlightRequests"),

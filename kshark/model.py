@@ -346,7 +346,7 @@ class Frames(msgspec.Struct, eq=False):
     `last_*` are the packets and times of a frame's first and last byte, with the length prefix; `knows` as in Message,
     -1 if unknown; `resync` marks frames found again after a gap, whose boundary is likely, not certain. `cut`: the
     bytes at the end of each message that are not in `buffer`, because the snap length cut them off or they are too
-    many; `dropped`: how many of them the capture has.
+    many (`long`); `dropped`: how many of them the capture has.
     """
 
     buffer: bytes
@@ -363,6 +363,7 @@ class Frames(msgspec.Struct, eq=False):
     resync: NDArray[np.bool_]
     cut: Int64s
     dropped: Int64s
+    long: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.start)
@@ -384,6 +385,7 @@ class Frames(msgspec.Struct, eq=False):
             self.resync[rows],
             self.cut[rows],
             self.dropped[rows],
+            self.long[rows],
         )
 
 

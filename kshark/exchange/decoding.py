@@ -151,6 +151,22 @@ class Decoders(dict[int, Decoder]):
             not wanted,
         )
 
+    def read_head(self, decoder: Decoder, head: bytes) -> tuple[str | UnsetType | None, bool | None]:
+        """Return the client id of a request of which only the first bytes are here (UNSET: it is cut).
+
+        The second value is True if an answer is due, False if none is, and None if these bytes do not show it.
+        """
+        client_id, at = read_header(decoder, head, 0, len(head))
+        api = self._registry.api(decoder.key)
+        if api is None or api.one_way is None:
+            return client_id, True
+        name, value = api.one_way
+        try:
+            body, _ = beginning(api, api.versions.nearest(decoder.version), (name,))(head, at, len(head))
+        except Exception:  # a cut body may raise any error
+            return client_id, None
+        return client_id, getattr(body, name, None) != value
+
     def _response(self, api: Api, version: int, layout_version: int) -> BodyReader:
         usual = _as_far_as_it_fits(
             self._body(api.response, layout_version, spanned=api.key == SHARE_FETCH), version, layout_version
@@ -280,6 +296,11 @@ def beginning(api: Api, version: int, names: Sequence[str]) -> Reader:
         return body, max(stop, end)
 
     return read
+
+
+def without_body(decoder: Decoder) -> Decoder:
+    """Return a decoder for answers whose bodies are not here: it reads nothing of them."""
+    return replace(decoder, response=_UNREADABLE, changes_connection=False)
 
 
 # -- headers

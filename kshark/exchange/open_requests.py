@@ -23,17 +23,17 @@ _STALE: Final = 64
 class OpenRequest(msgspec.Struct, gc=False):
     """A request that waits for its answer. Among the open requests of a connection, later ones have higher numbers.
 
-    `cost`: the bytes that count for limits.OPEN_BYTES; 0 if no other request was open. `may_be_one_way`: the field that
-    says if it has an answer is unreadable, because it was cut off.
+    `one_way`: it asks for no answer, as far as its beginning shows. `cost`: the bytes that count for limits.OPEN_BYTES;
+    0 if no other request was open.
     """
 
     message: Message
     decoder: Decoder
     correlation_id: int
     owner: Owner | None = None
-    may_be_one_way: bool = False
     number: int = 0
     cost: int = 0
+    one_way: bool = False
 
 
 class ManyOpen(deque[OpenRequest]):

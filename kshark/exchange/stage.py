@@ -24,6 +24,7 @@ from kshark.exchange.decoding import (
     read_request,
     read_response,
     skip_tags,
+    without_body,
 )
 from kshark.exchange.offer import Offers
 from kshark.exchange.open_requests import ManyOpen, OpenRequest
@@ -39,6 +40,7 @@ from kshark.model import (
     Gap,
     Kind,
     Message,
+    Outcome,
     Weird,
 )
 from kshark.records import RecordsReader
@@ -49,7 +51,6 @@ _SHORT_REQUEST: Final = Struct(">ii").unpack_from
 _CORRELATION: Final = Struct(">i").unpack_from
 
 _BODY_CUT: Final = "BODY_CUT"
-_BODY_NOT_KEPT: Final = "BODY_NOT_KEPT"
 #: Faults of a body; one that ends early may seem to have any of them.
 _BODY_FAULTS: Final = {code for code, entry in CATALOGUE.items() if entry.group == "codec"}
 #: Correlation ids of one-way requests that are remembered per connection.
@@ -117,38 +118,38 @@ class ExchangeStage:
 
     def _frames(self, frames: Frames) -> Iterator[list[Event]]:
         buffer = frames.buffer
-        columns = (
-            frames.stream,
-            frames.start,
-            frames.end,
-            frames.first_packet,
-            frames.first_time_ns,
-            frames.last_packet,
-            frames.last_time_ns,
-            frames.resync,
-            frames.cut,
-            frames.dropped,
+        rows = zip(
+            frames.stream.tolist(),
+            frames.start.tolist(),
+            frames.end.tolist(),
+            frames.first_packet.tolist(),
+            frames.first_time_ns.tolist(),
+            frames.last_packet.tolist(),
+            frames.last_time_ns.tolist(),
+            frames.knows.tolist() if self._knows else [UNKNOWN_PACKET] * len(frames),
+            frames.resync.tolist(),
+            frames.cut.tolist(),
+            frames.long.tolist(),
+            strict=True,
         )
-        known = frames.knows.tolist() if self._knows else [UNKNOWN_PACKET] * len(frames)
-        rows = zip(*[column.tolist() for column in columns], known, strict=True)
         request, response, records = self._request, self._response, self._records
         connections: dict[int, KafkaConnection] = {}  # a small dict for this batch: `_connections` is large
         sides, most = frames.by_client, limits.PENDING_RECORD_BYTES
-        for stream, start, end, first, first_ns, last, last_ns, again, missing, dropped, knows in rows:
+        for stream, start, end, first, first_ns, last, last_ns, knows, again, missing, long in rows:
             try:
                 connection = connections[stream]
             except KeyError:
                 connection = connections[stream] = self._connection(frames.flows[stream])
             packets = UNSET if first == last else (first, last)
             by_client = sides[stream]
-            if by_client:
+            if long or by_client is None:
+                message = self._by_head(connection, buffer[start:end], by_client, packets, last, last_ns, first_ns)
+            elif by_client:
                 message = request(connection, buffer, start, end, packets, last, last_ns)
-            elif by_client is None:
-                message = self._without_header(connection, "unknown", UNSET, end - start, packets, last, last_ns)
             else:
                 message = response(connection, buffer, start, end, packets, last, last_ns, first_ns)
             if missing:
-                self._cut_off(connection, message, missing, _BODY_NOT_KEPT if dropped == missing else _BODY_CUT)
+                self._cut_off(connection, message, missing, long)
             if connection.proxy is not None:
                 message.proxy = connection.proxy
             if knows >= 0:
@@ -158,15 +159,17 @@ class ExchangeStage:
             if records.pending_bytes > most:
                 yield self._take_page()
 
-    def _cut_off(self, connection: KafkaConnection, message: Message, missing: int, code: str) -> None:
+    def _cut_off(self, connection: KafkaConnection, message: Message, missing: int, long: bool) -> None:
         """Note that so many bytes of the last message are not here: that its body ends early is no fault."""
         message.size += missing
-        message.weird = [*(code for code in message.weird or () if code not in _BODY_FAULTS), code]
+        if long:
+            _mark(message, "BODY_NOT_KEPT")
+            return
+        message.weird = [*(code for code in message.weird or () if code not in _BODY_FAULTS), _BODY_CUT]
         message.detail = UNSET
         last = self._page[-1]
         if type(last) is Exchange and last.response is message and last.request is not None:
-            if code is _BODY_CUT:
-                last.outcome = "body_cut"
+            last.outcome = "body_cut"
             decoder = self._decoders[last.request.api_key << 16 | last.request.version & 0xFFFF]  # type: ignore[operator]
             if decoder.sasl is not None and not isinstance(getattr(message.body, "error_code", None), int):
                 connection.authenticated = None  # whether it was refused is cut off
@@ -227,29 +230,23 @@ class ExchangeStage:
         self._page.append(message)
         if self._records.unclaimed:
             self._records.claim(message)
-        is_answered: bool | None = True
-        if decoder.peculiar and (is_answered := self._obey(decoder, connection, message, correlation_id)) is False:
+        if decoder.peculiar and self._obey(decoder, connection, message, correlation_id):
             return message
         read_owner = decoder.owner_of_request
         owner = None if read_owner is None else read_owner(body) if stop == end else owner_of(body)
-        request = OpenRequest(message, decoder, correlation_id, owner, is_answered is None)
+        request = OpenRequest(message, decoder, correlation_id, owner)
         waiting = connection.open
         if waiting:
             self._open_another(connection, request, end - start)
         else:
-            connection.answers_lost = is_answered is None
+            connection.answers_lost = False
             connection.highest = correlation_id
             connection.by_id = None
             waiting.append(request)
         return message
 
-    def _obey(
-        self, decoder: Decoder, connection: KafkaConnection, message: Message, correlation_id: int
-    ) -> bool | None:
-        """Follow the attributes by which this API differs from others.
-
-        Return True if the request has an answer, False if it has none, None if the field that says so is unreadable.
-        """
+    def _obey(self, decoder: Decoder, connection: KafkaConnection, message: Message, correlation_id: int) -> bool:
+        """Follow the attributes by which this API differs from others; return True if the request has no answer."""
         body = message.body
         if decoder.unasked:
             message.body = UNSET
@@ -263,16 +260,12 @@ class ExchangeStage:
         if decoder.early_access and not connection.is_early:
             connection.is_early = True
             _mark(message, "EARLY_ACCESS_SHARE_API", f"version {decoder.version}")
-        if decoder.one_way is None:
-            return True
-        name, no_answer = decoder.one_way
-        value = getattr(body, name, None)
-        if value != no_answer:
-            return True if isinstance(value, int) else None
+        if decoder.one_way is None or getattr(body, decoder.one_way[0], None) != decoder.one_way[1]:
+            return False
         connection.one_way.append(correlation_id)
         del connection.one_way[:-_ONE_WAY]
         self._page.append(Exchange(message, None, "one_way", connection.flow, message.packet))
-        return False
+        return True
 
     def _open_another(self, connection: KafkaConnection, request: OpenRequest, size: int) -> None:
         """Note and check a request that is sent while others are open, and of which `size` bytes are kept.
@@ -280,7 +273,6 @@ class ExchangeStage:
         Its correlation id may be that of another, and there may be too many open requests.
         """
         waiting, message = connection.open, request.message
-        connection.answers_lost = connection.answers_lost or request.may_be_one_way
         connection.number += 1
         request.number = connection.number
         if request.correlation_id > connection.highest:
@@ -375,13 +367,11 @@ class ExchangeStage:
         index = connection.index_of(correlation_id)
         if index is None:
             return None, None
-        request = waiting[index]
-        if not connection.answers_lost:
-            del waiting[index]
-            return request, waiting[0].message
-        for _ in range(index):
+        while index and (connection.answers_lost or not _is_answered(waiting[0])):
             self._give_up(connection, waiting.pop(0), packet)
-        return waiting.pop(0), None
+            index -= 1
+        request = waiting.pop(index)
+        return request, waiting[0].message if index else None
 
     def _unmatched(
         self, connection: KafkaConnection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int
@@ -401,6 +391,55 @@ class ExchangeStage:
         message = self._without_header(connection, "response", codes, size, packets, last, last_ns)
         message.correlation_id = correlation_id
         self._page.append(Exchange(None, message, "orphan", connection.flow, last))
+        return message
+
+    # -- frames of which only the head is read
+
+    def _by_head(
+        self,
+        connection: KafkaConnection,
+        head: bytes,
+        by_client: bool | None,
+        packets: Packets,
+        last: int,
+        last_ns: int,
+        first_ns: int,
+    ) -> Message:
+        """Make the message of a frame that is too long to be collected, or whose sender is unknown."""
+        if by_client is None:
+            return self._without_header(connection, "unknown", UNSET, len(head), packets, last, last_ns)
+        if by_client:
+            return self._long_request(connection, head, packets, last, last_ns)
+        if len(head) < 4:
+            return self._without_header(connection, "response", UNSET, len(head), packets, last, last_ns)
+        index = connection.index_of(_CORRELATION(head)[0])
+        if index is not None:
+            request = connection.open[index]
+            request.decoder = without_body(request.decoder)
+        return self._response(connection, head, 0, len(head), packets, last, last_ns, first_ns)
+
+    def _long_request(
+        self, connection: KafkaConnection, head: bytes, packets: Packets, last: int, last_ns: int
+    ) -> Message:
+        if connection.raw or len(head) < 8:
+            connection.raw_open += connection.raw
+            return self._without_header(connection, "request", UNSET, len(head), packets, last, last_ns)
+        key_and_version, correlation_id = _SHORT_REQUEST(head)
+        decoder = self._decoders[key_and_version]
+        client_id, answered = self._decoders.read_head(decoder, head)
+        message = Message(
+            last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "request", decoder.key,
+            decoder.name, decoder.version, correlation_id, client_id, UNSET, UNSET, len(head), None,
+            UNSET if decoder.weird is None else [decoder.weird],
+        )  # fmt: skip
+        self._page.append(message)
+        request = OpenRequest(message, decoder, correlation_id, one_way=answered is False)
+        if not connection.open:
+            connection.answers_lost = False
+            connection.highest = correlation_id
+        self._open_another(connection, request, 0)
+        if not answered:
+            connection.answers_lost = True  # an answer may come or not
         return message
 
     # -- frames without a Kafka header
@@ -442,7 +481,8 @@ class ExchangeStage:
     def _give_up(self, connection: KafkaConnection, request: OpenRequest, packet: int) -> None:
         """Report that no answer will arrive, or is waited for; this packet shows it."""
         self._open_bytes -= request.cost
-        self._page.append(Exchange(request.message, None, "unanswered", connection.flow, packet))
+        outcome: Outcome = "one_way" if request.one_way else "unanswered"
+        self._page.append(Exchange(request.message, None, outcome, connection.flow, packet))
 
     def _report(self, code: str, flow: Flow, asked: Message, packet: int, time_ns: int, addition: str = "") -> None:
         """Report a fault of an earlier request: an event of its own, since its message was emitted and is final."""
@@ -465,11 +505,7 @@ class ExchangeStage:
         connection = self._connections.pop(closed.flow.id, None)
         if connection is not None:
             for request in connection.open:
-                if (
-                    closed.how not in ("capture", "forgotten")
-                    and not connection.answers_lost
-                    and not request.may_be_one_way
-                ):
+                if closed.how not in ("capture", "forgotten") and not connection.answers_lost and _is_answered(request):
                     asked = request.message
                     for code, addition in connection.without_answer(request, closed):
                         self._report(code, closed.flow, asked, closed.packet, closed.time_ns, addition)
@@ -478,6 +514,13 @@ class ExchangeStage:
                         self._report("REQUEST_TOO_LONG", closed.flow, asked, asked.packet, asked.time_ns, addition)
                 self._give_up(connection, request, closed.packet)
         self._page.append(closed)
+
+
+def _is_answered(request: OpenRequest) -> bool:
+    """True if the request asks for an answer; False if the field that says so was cut off."""
+    one_way, message = request.decoder.one_way, request.message
+    is_cut = message.weird is not UNSET and _BODY_CUT in message.weird
+    return one_way is None or not is_cut or isinstance(getattr(message.body, one_way[0], None), int)
 
 
 def _mark(message: Message, code: str, detail: str = "") -> None:

@@ -65,11 +65,12 @@ class Head(Record, eq=False):
     """The beginning of a message whose other bytes are not kept: the snap length cut them off, or they are too many.
 
     `size`: the bytes of the message. `data`: the first of them, `most` or fewer. `framed`: those seen so far. All with
-    the length prefix. The last packet is known when the message is over.
+    the length prefix. `long`: they are too many. The last packet is known when the message is over.
     """
 
     size: int
     most: int
+    long: bool
     packet: int
     time_ns: int
     knows: int
@@ -305,7 +306,7 @@ class Stream:
             self._report_length(3, report)
             self.search()
         elif length == self.sound or length <= self._usual:
-            self._begin_head(4 + length, limits.HEAD_BYTES)
+            self._begin_head(4 + length, limits.HEAD_BYTES, long=True)
         else:
             self.search()
             self.doubtful = True
@@ -434,9 +435,9 @@ class Stream:
         if not self.skip:
             self._end_head(gap.packet, gap.time_ns)
 
-    def _begin_head(self, size: int, most: int) -> None:
+    def _begin_head(self, size: int, most: int, *, long: bool = False) -> None:
         """Keep up to `most` bytes of the message of `size` bytes that begins here, and skip the others."""
-        self.head = Head(size, most, self.packet[0], self.time_ns[0], self.knows[0])
+        self.head = Head(size, most, long, self.packet[0], self.time_ns[0], self.knows[0])
         self.skip = size
 
     def _lose_body(self, head: Head, gap: Gap) -> None:
@@ -460,7 +461,7 @@ class Stream:
         they take too much memory.
         """
         if self.need > 4 and not self.searching:
-            self._begin_head(self.need, limits.HEAD_BYTES)
+            self._begin_head(self.need, limits.HEAD_BYTES, long=True)
             self._skip_rest(report)
             return
         packet, time_ns = self.ready[-1], self.ready_ns[-1]

@@ -170,6 +170,7 @@ def joined(parts: list[Frames]) -> Frames | None:
         np.concatenate([part.resync for part in parts]),
         column("cut"),
         column("dropped"),
+        np.concatenate([part.long for part in parts]),
     )
 
 

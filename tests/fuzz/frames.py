@@ -204,6 +204,7 @@ def _columns(frames: list[Frame], flow: Flow) -> Frames:
         np.zeros(len(frames), bool),
         np.zeros(len(frames), np.int64),
         np.zeros(len(frames), np.int64),
+        np.zeros(len(frames), bool),
     )
 
 
