@@ -345,7 +345,8 @@ class Frames(msgspec.Struct, eq=False):
     (the connection) and `by_client` (True if the client sends; None if content has not shown it). `first_*` and
     `last_*` are the packets and times of a frame's first and last byte, with the length prefix; `knows` as in Message,
     -1 if unknown; `resync` marks frames found again after a gap, whose boundary is likely, not certain. `cut`: the
-    bytes at the end of each message that the snap length cut off; None if all messages are whole.
+    bytes at the end of each message that are not in `buffer`, because the snap length cut them off or they are too
+    many (`long`); `dropped`: how many of them the capture has.
     """
 
     buffer: bytes
@@ -360,7 +361,9 @@ class Frames(msgspec.Struct, eq=False):
     last_time_ns: Int64s
     knows: Int64s
     resync: NDArray[np.bool_]
-    cut: Int64s | None = None
+    cut: Int64s
+    dropped: Int64s
+    long: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.start)
@@ -380,28 +383,10 @@ class Frames(msgspec.Struct, eq=False):
             self.last_time_ns[rows],
             self.knows[rows],
             self.resync[rows],
-            None if self.cut is None else self.cut[rows],
+            self.cut[rows],
+            self.dropped[rows],
+            self.long[rows],
         )
-
-
-@final
-class LongFrame(msgspec.Struct, eq=False):
-    """A frame that is too long to be collected. It stands in the time line at `packet`, where it ends.
-
-    `head` has its first bytes without the length prefix, `size` is its whole length. `framed` is the number of its
-    bytes in the capture, with the prefix. `resync` as in Frames.
-    """
-
-    flow: Flow
-    side: Side
-    head: bytes
-    size: int
-    framed: int
-    first_packet: int
-    first_time_ns: int
-    packet: int
-    time_ns: int
-    resync: bool
 
 
 @final
@@ -561,4 +546,4 @@ class Finding(msgspec.Struct, gc=False):
     event_packet: int | UnsetType = UNSET
 
 
-Event = Frames | LongFrame | Message | Exchange | Weird | Gap | Late | Opened | HalfClosed | Closed
+Event = Frames | Message | Exchange | Weird | Gap | Late | Opened | HalfClosed | Closed

@@ -31,7 +31,6 @@ from kshark.model import (
     Gap,
     HalfClosed,
     Late,
-    LongFrame,
     Message,
     Opened,
     PacketBatch,
@@ -221,7 +220,7 @@ def _is_shown(event: Event | AnalysisResult, begin_ns: int) -> bool:
         case Exchange():
             last = event.response or event.request
             return last is not None and last.time_ns >= begin_ns
-        case Opened() | HalfClosed() | Closed() | Frames() | LongFrame() | Late():
+        case Opened() | HalfClosed() | Closed() | Frames() | Late():
             return True
     from kshark.analysis import ListedStep  # 0.1 s: only imported for results of the analysis
 

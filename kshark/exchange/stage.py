@@ -39,7 +39,6 @@ from kshark.model import (
     Frames,
     Gap,
     Kind,
-    LongFrame,
     Message,
     Outcome,
     Weird,
@@ -100,8 +99,6 @@ class ExchangeStage:
                 yield from self._frames(item)
             elif type(item) is Closed:
                 self._close_flow(item)
-            elif type(item) is LongFrame:
-                self._long_frame(item)
             else:
                 if type(item) is Gap:
                     self._lose(item)
@@ -121,36 +118,38 @@ class ExchangeStage:
 
     def _frames(self, frames: Frames) -> Iterator[list[Event]]:
         buffer = frames.buffer
-        columns = (
-            frames.stream,
-            frames.start,
-            frames.end,
-            frames.first_packet,
-            frames.first_time_ns,
-            frames.last_packet,
-            frames.last_time_ns,
+        rows = zip(
+            frames.stream.tolist(),
+            frames.start.tolist(),
+            frames.end.tolist(),
+            frames.first_packet.tolist(),
+            frames.first_time_ns.tolist(),
+            frames.last_packet.tolist(),
+            frames.last_time_ns.tolist(),
+            frames.knows.tolist() if self._knows else [UNKNOWN_PACKET] * len(frames),
+            frames.resync.tolist(),
+            frames.cut.tolist(),
+            frames.long.tolist(),
+            strict=True,
         )
-        known = frames.knows.tolist() if self._knows else [UNKNOWN_PACKET] * len(frames)
-        cut = [0] * len(frames) if frames.cut is None else frames.cut.tolist()
-        rows = zip(*[column.tolist() for column in columns], known, frames.resync.tolist(), cut, strict=True)
         request, response, records = self._request, self._response, self._records
         connections: dict[int, KafkaConnection] = {}  # a small dict for this batch: `_connections` is large
         sides, most = frames.by_client, limits.PENDING_RECORD_BYTES
-        for stream, start, end, first, first_ns, last, last_ns, knows, again, missing in rows:
+        for stream, start, end, first, first_ns, last, last_ns, knows, again, missing, long in rows:
             try:
                 connection = connections[stream]
             except KeyError:
                 connection = connections[stream] = self._connection(frames.flows[stream])
             packets = UNSET if first == last else (first, last)
             by_client = sides[stream]
-            if by_client:
+            if long or by_client is None:
+                message = self._by_head(connection, buffer[start:end], by_client, packets, last, last_ns, first_ns)
+            elif by_client:
                 message = request(connection, buffer, start, end, packets, last, last_ns)
-            elif by_client is None:
-                message = self._without_header(connection, "unknown", UNSET, end - start, packets, last, last_ns)
             else:
                 message = response(connection, buffer, start, end, packets, last, last_ns, first_ns)
             if missing:
-                self._cut_off(connection, message, missing)
+                self._cut_off(connection, message, missing, long)
             if connection.proxy is not None:
                 message.proxy = connection.proxy
             if knows >= 0:
@@ -160,9 +159,12 @@ class ExchangeStage:
             if records.pending_bytes > most:
                 yield self._take_page()
 
-    def _cut_off(self, connection: KafkaConnection, message: Message, missing: int) -> None:
-        """Note that the snap length cut so many bytes off the last message: that its body ends early is no fault."""
+    def _cut_off(self, connection: KafkaConnection, message: Message, missing: int, long: bool) -> None:
+        """Note that so many bytes of the last message are not here: that its body ends early is no fault."""
         message.size += missing
+        if long:
+            _mark(message, "BODY_NOT_KEPT")
+            return
         message.weird = [*(code for code in message.weird or () if code not in _BODY_FAULTS), _BODY_CUT]
         message.detail = UNSET
         last = self._page[-1]
@@ -365,13 +367,11 @@ class ExchangeStage:
         index = connection.index_of(correlation_id)
         if index is None:
             return None, None
-        request = waiting[index]
-        if not connection.answers_lost:
-            del waiting[index]
-            return request, waiting[0].message
-        for _ in range(index):
+        while index and (connection.answers_lost or not _is_answered(waiting[0])):
             self._give_up(connection, waiting.pop(0), packet)
-        return waiting.pop(0), None
+            index -= 1
+        request = waiting.pop(index)
+        return request, waiting[0].message if index else None
 
     def _unmatched(
         self, connection: KafkaConnection, correlation_id: int, size: int, packets: Packets, last: int, last_ns: int
@@ -393,32 +393,43 @@ class ExchangeStage:
         self._page.append(Exchange(None, message, "orphan", connection.flow, last))
         return message
 
-    # -- frames that are too long to be collected
+    # -- frames of which only the head is read
 
-    def _long_frame(self, frame: LongFrame) -> None:
-        """Make the message of a frame of which only the beginning is here. Its body is not kept."""
-        connection = self._connection(frame.flow)
-        first, last = frame.first_packet, frame.packet
-        packets: Packets = UNSET if first == last else (first, last)
-        if frame.side == frame.flow.client_side:
-            message = self._long_request(connection, frame, packets)
-        else:
-            message = self._long_response(connection, frame, packets)
-        _mark(message, "BODY_NOT_KEPT")
-        if frame.resync:
-            _mark(message, "RESYNC")
+    def _by_head(
+        self,
+        connection: KafkaConnection,
+        head: bytes,
+        by_client: bool | None,
+        packets: Packets,
+        last: int,
+        last_ns: int,
+        first_ns: int,
+    ) -> Message:
+        """Make the message of a frame that is too long to be collected, or whose sender is unknown."""
+        if by_client is None:
+            return self._without_header(connection, "unknown", UNSET, len(head), packets, last, last_ns)
+        if by_client:
+            return self._long_request(connection, head, packets, last, last_ns)
+        if len(head) < 4:
+            return self._without_header(connection, "response", UNSET, len(head), packets, last, last_ns)
+        index = connection.index_of(_CORRELATION(head)[0])
+        if index is not None:
+            request = connection.open[index]
+            request.decoder = without_body(request.decoder)
+        return self._response(connection, head, 0, len(head), packets, last, last_ns, first_ns)
 
-    def _long_request(self, connection: KafkaConnection, frame: LongFrame, packets: Packets) -> Message:
-        head, last, last_ns = frame.head, frame.packet, frame.time_ns
+    def _long_request(
+        self, connection: KafkaConnection, head: bytes, packets: Packets, last: int, last_ns: int
+    ) -> Message:
         if connection.raw or len(head) < 8:
             connection.raw_open += connection.raw
-            return self._without_header(connection, "request", UNSET, frame.size, packets, last, last_ns)
+            return self._without_header(connection, "request", UNSET, len(head), packets, last, last_ns)
         key_and_version, correlation_id = _SHORT_REQUEST(head)
         decoder = self._decoders[key_and_version]
         client_id, answered = self._decoders.read_head(decoder, head)
         message = Message(
             last, packets, last_ns, connection.flow.id, connection.client, connection.broker, "request", decoder.key,
-            decoder.name, decoder.version, correlation_id, client_id, UNSET, UNSET, frame.size, None,
+            decoder.name, decoder.version, correlation_id, client_id, UNSET, UNSET, len(head), None,
             UNSET if decoder.weird is None else [decoder.weird],
         )  # fmt: skip
         self._page.append(message)
@@ -429,18 +440,6 @@ class ExchangeStage:
         self._open_another(connection, request, 0)
         if not answered:
             connection.answers_lost = True  # an answer may come or not
-        return message
-
-    def _long_response(self, connection: KafkaConnection, frame: LongFrame, packets: Packets) -> Message:
-        head, last, last_ns = frame.head, frame.packet, frame.time_ns
-        if len(head) < 4:
-            return self._without_header(connection, "response", UNSET, frame.size, packets, last, last_ns)
-        index = connection.index_of(_CORRELATION(head)[0])
-        if index is not None:
-            request = connection.open[index]
-            request.decoder = without_body(request.decoder)
-        message = self._response(connection, head, 0, len(head), packets, last, last_ns, frame.first_time_ns)
-        message.size = frame.size
         return message
 
     # -- frames without a Kafka header

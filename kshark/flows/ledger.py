@@ -1,6 +1,6 @@
 """The use of every byte of a connection: the time line in, an account for each direction out.
 
-Framing counts no bytes itself. Frames, LongFrame and Weird events show the bytes that they use, and the Flow those
+Framing counts no bytes itself. Frames and Weird events show the bytes that they use, and the Flow those
 of reassembly and TLS. So the accounts cost nothing unless they are requested, and a sum differs if a stage loses a
 byte: tests compare the sums with the packets' sequence numbers."""
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from kshark.model import Closed, Event, Flow, Frames, LongFrame, Side, Weird
+from kshark.model import Closed, Event, Flow, Frames, Side, Weird
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
@@ -89,9 +89,6 @@ class Ledger:
         for event in events:
             if isinstance(event, Frames):
                 self._frames(event)
-            elif isinstance(event, LongFrame):
-                self._of(event.flow.id).messages[event.side] += 1
-                self._of(event.flow.id).framed[event.side] += event.framed
             elif isinstance(event, Weird):
                 self._weird(event)
             elif isinstance(event, Closed):
@@ -103,7 +100,7 @@ class Ledger:
         return self._open.get(flow) or self._open.setdefault(flow, _Books())
 
     def _frames(self, frames: Frames) -> None:
-        size: Int64s = frames.end - frames.start + _PREFIX
+        size: Int64s = frames.end - frames.start + frames.dropped + _PREFIX
         messages = np.bincount(frames.stream, minlength=len(frames.flows))
         framed = np.bincount(frames.stream, size, len(frames.flows))
         for stream in np.flatnonzero(messages).tolist():

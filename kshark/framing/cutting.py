@@ -42,8 +42,8 @@ class Cuts:
         #: Streams that have rows, with their number in `Frames.flows`.
         self._streams: dict[Stream, int] = {}
         #: Stream, start, end, first packet and its time, last packet and its time, `knows`, True if marked RESYNC,
-        #: bytes cut off.
-        self._rows: list[tuple[int, int, int, int, int, int, int, int, bool, int]] = []
+        #: `cut`, `dropped`, `long`.
+        self._rows: list[tuple[int, int, int, int, int, int, int, int, bool, int, int, bool]] = []
 
     def cut_all(self, streams: Iterable[Stream], report: Report) -> list[Broken]:
         """Cut all these streams at once."""
@@ -73,7 +73,7 @@ class Cuts:
         return [] if invalid is None else [(stream, stream.break_off(invalid, report))]
 
     def take_head(self, stream: Stream) -> None:
-        """Add the message that is over and was cut by the snap length, if the stream has one."""
+        """Add the message that is over and of which only the head is kept, if the stream has one."""
         head = stream.ended_head
         if head is None:
             return
@@ -81,10 +81,14 @@ class Cuts:
         number, before = self._streams.setdefault(stream, len(self._streams)), self._size
         ends = before + 4, before + len(head.data)
         packets = head.packet, head.time_ns, head.last_packet, head.last_time_ns
-        self._rows.append((number, *ends, *packets, head.knows, bool(stream.confirm(1)), head.cut))
-        correlation_id = _UINT32(head.data, 8 if stream.by_client else 4)[0]
-        stream.remember([head.last_packet << 32 | correlation_id], head.data, [4] if head.names_client else [])
-        self._buffer.append(head.data)
+        self._rows.append(
+            (number, *ends, *packets, head.knows, bool(stream.confirm(1)), head.cut, head.dropped, head.long)
+        )
+        data = bytes(head.data)
+        id_at = 8 if stream.by_client else 4
+        ids = [head.last_packet << 32 | _UINT32(data, id_at)[0]] if len(data) >= id_at + 4 else []
+        stream.remember(ids, data, [4] if head.names_client else [])
+        self._buffer.append(data)
         self._size += len(head.data)
 
     def finished(self) -> list[Frames]:
@@ -103,7 +107,7 @@ class Cuts:
         for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
             first, last = (bisect_right(edges, start - 4) - 1, bisect_right(edges, end - 1) - 1) if edges else (0, 0)
             row = before + start, before + end, packet[first], time_ns[first], ready[last], ready_ns[last], knows[first]
-            self._rows.append((number, *row, index < unsure, 0))
+            self._rows.append((number, *row, index < unsure, 0, 0, False))
             id_at = start + 4 if stream.by_client else start
             if id_at + 4 <= end:
                 ids.append(ready[last] << 32 | _UINT32(data, id_at)[0])
@@ -115,14 +119,11 @@ class Cuts:
     def _make_columns(self) -> None:
         if not self._rows:
             return
-        stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns, knows, unsure, cut_off = np.array(
-            self._rows
-        ).T.copy()
+        *columns, unsure, cut_off, dropped, long = np.array(self._rows).T.copy()
         flows = [stream.flow for stream in self._streams]
         by_client = [stream.by_client for stream in self._streams]
-        columns = (stream, start, end, first_packet, first_time_ns, last_packet, last_time_ns, knows)
-        resync, some_cut = unsure.astype(bool), cut_off if cut_off.any() else None
-        self._done.append(Frames(b"".join(self._buffer), flows, by_client, *columns, resync=resync, cut=some_cut))
+        columns += unsure.astype(bool), cut_off, dropped, long.astype(bool)
+        self._done.append(Frames(b"".join(self._buffer), flows, by_client, *columns))
         self._buffer, self._size, self._streams, self._rows = [], 0, {}, []
 
 
@@ -156,7 +157,7 @@ def cut(streams: Iterable[Stream], report: Report) -> tuple[Frames | None, list[
         begin += size
     if not starts:
         return None, broken
-    start, end = np.array(starts), np.array(ends)
+    start, end, nothing = np.array(starts), np.array(ends), np.zeros(len(starts), np.int64)
     edges = np.cumsum([0, *map(len, pieces)])[:-1]
     first, last = np.searchsorted(edges, start - 4, "right") - 1, np.searchsorted(edges, end - 1, "right") - 1
     done = Frames(
@@ -172,6 +173,9 @@ def cut(streams: Iterable[Stream], report: Report) -> tuple[Frames | None, list[
         last_time_ns=came_ns[last],
         knows=knows[first],
         resync=np.zeros(len(start), bool),
+        cut=nothing,
+        dropped=nothing,
+        long=np.zeros(len(start), bool),
     )
     _remember(ready, counts, done)
     return done, broken

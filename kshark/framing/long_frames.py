@@ -1,14 +1,10 @@
-"""Frames that are longer than usual: whether the bytes after a length are those of a request, and the first bytes of
-frames that are not collected.
-"""
+"""Frames that are longer than usual: whether the bytes after a length are those of a message."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from struct import Struct
 from typing import Final
-
-import msgspec
 
 from kshark import limits
 from kshark.framing.recognition import HEADER_BYTES, LEAST_REQUEST, Knows, is_name
@@ -19,30 +15,6 @@ _HEADER: Final = Struct(">ihhih").unpack_from
 #: Ends of the api key and of the correlation id.
 _KEY_END: Final = 6
 _ID_END: Final = 12
-
-
-class LongHead(msgspec.Struct, eq=False):
-    """The beginning of a frame of `size` bytes that is not collected: its first packet and time, and its first bytes.
-
-    `framed`: its bytes seen so far, with the length prefix. `wants`: more bytes belong to `head`.
-    """
-
-    size: int
-    first_packet: int
-    first_time_ns: int
-    head: bytearray = msgspec.field(default_factory=bytearray)
-    framed: int = 0
-    wants: bool = True
-
-    @property
-    def begin(self) -> tuple[int, int]:
-        return self.first_packet, self.first_time_ns
-
-    def add(self, data: bytes) -> None:
-        """Take the next bytes of the frame, of which the first four ones are its length."""
-        begin = max(0, 4 - self.framed)
-        self.head += data[begin : begin + limits.HEAD_BYTES - len(self.head)]
-        self.wants = len(self.head) < limits.HEAD_BYTES
 
 
 def is_request(data: bytes, last_id: int | None, client_id: bytes | None, knows: Knows) -> bool | None:

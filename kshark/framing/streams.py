@@ -14,9 +14,12 @@ from itertools import accumulate
 from struct import Struct
 from typing import Any, Final, Literal, NamedTuple
 
+from msgspec import Struct as Record
+from msgspec import field
+
 from kshark import limits
 from kshark.framing.boundaries import Boundary, next_answer, next_request, open_at
-from kshark.framing.long_frames import LongHead, is_answer, is_request
+from kshark.framing.long_frames import is_answer, is_request
 from kshark.framing.recognition import (
     ANSWER_HEAD,
     HEADER_BYTES,
@@ -26,7 +29,7 @@ from kshark.framing.recognition import (
     begins_request,
     header_at,
 )
-from kshark.model import Flow, Gap, LongFrame, Side, Weird
+from kshark.model import Flow, Gap, Side, Weird
 from kshark.reassembly import Run, Runs
 from kshark.tls.signs import ALERT_BYTES, alert, fatal_alert
 
@@ -36,9 +39,8 @@ UNSURE: Final = 3
 #: The number of requests per connection whose correlation ids are kept: they identify answers after a gap.
 REMEMBERED: Final = 128
 
-#: Takes anomalies and, except at the end of a connection, frames that are too long to be collected.
-ReportWeird = Callable[[Weird], None]
-Report = Callable[[Weird | LongFrame], None]
+#: Takes anomalies.
+Report = Callable[[Weird], None]
 
 
 class RequestLimit(NamedTuple):
@@ -60,23 +62,31 @@ _LEAST: Final = 8
 _NONE: Final[Any] = ()
 
 
-class Head(NamedTuple):
-    """The beginning of a message, with its length prefix, whose other bytes the snap length cut off.
+class Head(Record, eq=False):
+    """The beginning of a message whose other bytes are not kept: the snap length cut them off, or they are too many.
 
-    `whole`: the bytes of the message, with the prefix. The last packet is known when the message is over.
+    `size`: the bytes of the message. `data`: the first of them, `most` or fewer. `framed`: those seen so far. All with
+    the length prefix. `long`: they are too many. The last packet is known when the message is over.
     """
 
-    data: bytes
-    whole: int
+    size: int
+    most: int
+    long: bool
     packet: int
     time_ns: int
     knows: int
+    data: bytearray = field(default_factory=bytearray)
+    framed: int = 0
     last_packet: int = 0
     last_time_ns: int = 0
 
     @property
     def cut(self) -> int:
-        return self.whole - len(self.data)
+        return self.size - len(self.data)
+
+    @property
+    def dropped(self) -> int:
+        return self.framed - len(self.data)
 
     @property
     def names_client(self) -> bool:
@@ -90,8 +100,8 @@ class Stream:
 
     __slots__ = (
         "awaited", "by_client", "client_id", "data", "doubtful", "ended_head", "flow", "head", "ids", "knows", "limit",
-        "long", "lost", "need", "packet", "ready", "ready_ns", "request_limit", "searching", "side", "size", "skip",
-        "skip_why", "skipped", "skipped_from", "sound", "time_ns", "try_at", "unsure", "untouched",
+        "lost", "need", "packet", "ready", "ready_ns", "request_limit", "searching", "side", "size", "skip", "skip_why",
+        "skipped", "skipped_from", "sound", "time_ns", "try_at", "unsure", "untouched",
     )  # fmt: skip
 
     def __init__(self, flow: Flow, side: Side) -> None:
@@ -114,8 +124,6 @@ class Stream:
         #: one. Then `sound` is that length, until the frame is cut.
         self.doubtful = False
         self.sound = 0
-        #: The beginning of a frame that is too long to be collected; `skip` counts its rest.
-        self.long: LongHead | None = None
         self.searching = False
         #: No byte arrived yet. With the first byte the stream shows whether its beginning was seen; if not, the
         #: boundary is searched.
@@ -125,12 +133,12 @@ class Stream:
         self.try_at = 0
         #: End of the frame that may begin in these bytes; 0 if unknown.
         self.awaited = 0
-        #: Bytes still to skip: they belong to a frame that a gap broke.
+        #: Bytes still to skip: the rest of the message of `head`, or of a frame that a gap broke.
         self.skip = 0
         self.skip_why = ""
         self.skipped = 0
         self.skipped_from = 0
-        #: The message that the snap length cut, while its bytes are skipped, and after that.
+        #: The message of which only the head is kept, while its bytes are skipped, and after that.
         self.head: Head | None = None
         self.ended_head: Head | None = None
         self.unsure = 0
@@ -230,7 +238,7 @@ class Stream:
     def can_be_cut(self, report: Report) -> bool:
         """True if a whole frame may be here, once the rest of a broken or long frame is skipped."""
         if self.skip:
-            self._skip_broken(report)
+            self._skip_rest(report)
         return self.size >= self.need and not self.searching
 
     def drop(self, count: int) -> None:
@@ -299,8 +307,7 @@ class Stream:
             self._report_length(3, report)
             self.search()
         elif length == self.sound or length <= self._usual:
-            self.long = LongHead(length, self.packet[0], self.time_ns[0])
-            self.skip = 4 + length
+            self._begin_head(4 + length, limits.HEAD_BYTES, long=True)
         else:
             self.search()
             self.doubtful = True
@@ -352,37 +359,6 @@ class Stream:
             self._report_length(len(data) - 1, report)
         return True
 
-    def _skip_long(self, long: LongHead, report: Report) -> None:
-        """Skip bytes of a frame that is too long to be collected; report the frame at its end."""
-        count = min(self.skip, self.size)
-        if not count:
-            return
-        edges = self.edges()
-        if long.wants:
-            long.add(self.joined()[:count])
-        self.skip -= count
-        long.framed += count
-        piece = bisect_right(edges, count - 1) - 1
-        packet, time_ns = self.ready[piece], self.ready_ns[piece]
-        self.drop(count)
-        if not self.skip:
-            self._end_long(long, packet, time_ns, report)
-
-    def _end_long(self, long: LongHead, packet: int, time_ns: int, report: Report) -> None:
-        self.long, self.sound = None, 0
-        self.need = 4
-        head = bytes(long.head)
-        report(
-            LongFrame(
-                self.flow, self.side, head, long.size, long.framed, long.first_packet, long.first_time_ns, packet,
-                time_ns, self.confirm(1) > 0,
-            )
-        )  # fmt: skip
-        id_at = 4 if self.by_client else 0
-        if len(head) >= id_at + 4:
-            number = int.from_bytes(head[id_at : id_at + 4], "big")
-            self.remember([packet << 32 | number], long.size.to_bytes(4, "big") + head, (4,))
-
     # -- damage
 
     def search(self) -> None:
@@ -398,21 +374,27 @@ class Stream:
         self.skipped += count
         self.drop(count)
 
-    def _skip_broken(self, report: Report) -> None:
-        if self.long is not None:
-            self._skip_long(self.long, report)
-            return
+    def _skip_rest(self, report: Report) -> None:
+        """Skip bytes of a message of which only the head is kept, or of a frame that a gap broke."""
         count = min(self.skip, self.size)
-        if count:
-            self.skip -= count
-            piece = bisect_right(self.edges(), count - 1) - 1
-            packet, time_ns = self.ready[piece], self.ready_ns[piece]
+        if not count:
+            return
+        piece = bisect_right(self.edges(), count - 1) - 1
+        packet, time_ns = self.ready[piece], self.ready_ns[piece]
+        self.skip -= count
+        if self.head is None:
             self._skip_bytes(count)
-            if not self.skip:
-                self._end_head(packet, time_ns)
-                self.report_skipped(packet, time_ns, self.skip_why, report)
+        else:
+            wanted = self.head.most - len(self.head.data)
+            if wanted > 0:
+                self.head.data += self.joined()[: min(count, wanted)]
+            self.head.framed += count
+            self.drop(count)
+        if not self.skip:
+            self._end_head(packet, time_ns)
+            self.report_skipped(packet, time_ns, self.skip_why, report)
 
-    def report_skipped(self, packet: int, time_ns: int, why: str, report: ReportWeird) -> None:
+    def report_skipped(self, packet: int, time_ns: int, why: str, report: Report) -> None:
         if self.skipped:
             report(
                 Weird(
@@ -433,8 +415,6 @@ class Stream:
         """Handle a gap after these bytes: if it lies inside a frame of known length, the next boundary is still
         certain.
         """
-        if self.long is not None and self._lose_long(self.long, gap, report):
-            return
         frames_begin = not self.searching and (self.begun or self.by_client is not None)
         self.lost = True
         if self.skip and not self.size:
@@ -443,8 +423,11 @@ class Stream:
             left = 4 + _INT32(self.joined(), 0)[0] - self.size
         else:
             left = -1
-        if gap.reason == "snapped" and frames_begin and left > 0 and not self.skip:
-            self._keep_head(left)
+        if gap.reason == "snapped" and frames_begin and left > 0 and not self.skip and self.by_client is not None:
+            self._begin_head(self.size + left, limits.CUT_MESSAGE_BYTES)
+            self._skip_rest(report)
+        if self.head is not None:
+            self._lose_body(self.head, gap)
         if self.size:
             self._skip_bytes(self.size)
         self.report_skipped(
@@ -453,56 +436,40 @@ class Stream:
         self.need = 4
         if 0 < gap.size <= left and not self.searching:
             self.skip, self.skip_why = left - gap.size, "the rest of a frame broken by a gap"
-            if self.head is not None and gap.reason == "snapped":
-                gap.reason = "body"
         else:
             self.skip = 0
             self.search()
         if not self.skip:
             self._end_head(gap.packet, gap.time_ns)
 
-    def _keep_head(self, left: int) -> None:
-        """Keep the beginning of the message of which `left` bytes are not here, if it identifies the message."""
-        if self.size < (REQUEST_HEAD if self.by_client else ANSWER_HEAD) or self.by_client is None:
+    def _begin_head(self, size: int, most: int, *, long: bool = False) -> None:
+        """Keep up to `most` bytes of the message of `size` bytes that begins here, and skip the others."""
+        self.head = Head(size, most, long, self.packet[0], self.time_ns[0], self.knows[0])
+        self.skip = size
+
+    def _lose_body(self, head: Head, gap: Gap) -> None:
+        """Handle a gap after the head of a message: keep it if it identifies the message, and that is known to end."""
+        if gap.size < 0 or len(head.data) < (REQUEST_HEAD if self.by_client else ANSWER_HEAD):
+            self.skipped, self.skipped_from, self.head = head.framed, head.packet, None
             return
-        data = self.joined()[: limits.CUT_MESSAGE_BYTES]
-        self.head = Head(data, self.size + left, self.packet[0], self.time_ns[0], self.knows[0])
-        self.drop(len(data))
+        head.most = 0
+        if gap.reason == "snapped" and gap.size <= self.skip:
+            gap.reason = "body"
 
     def _end_head(self, packet: int, time_ns: int) -> None:
         """Note that the message whose head was kept ends with this packet."""
         if self.head is not None:
-            self.ended_head = self.head._replace(last_packet=packet, last_time_ns=time_ns)
-            self.head = None
-
-    def _lose_long(self, long: LongHead, gap: Gap, report: Report) -> bool:
-        """Handle a gap after these bytes of a long frame; True if it ends inside the frame, whose bytes are not kept.
-
-        Else the frame is as broken as any other.
-        """
-        self._skip_long(long, report)
-        if self.long is None:
-            return False
-        if not 0 < gap.size <= self.skip:
-            self.skipped, self.skipped_from, self.long = long.framed, long.first_packet, None
-            return False
-        self.lost = True
-        long.wants = False
-        self.skip -= gap.size
-        if gap.reason == "snapped" and len(long.head) + 4 >= (REQUEST_HEAD if self.by_client else ANSWER_HEAD):
-            gap.reason = "body"
-        if not self.skip:
-            self._end_long(long, gap.packet, gap.time_ns, report)
-        return True
+            self.head.last_packet, self.head.last_time_ns = packet, time_ns
+            self.ended_head, self.head = self.head, None
+            self.need, self.sound = 4, 0
 
     def give_up(self, report: Report) -> None:
         """Skip the unfinished frame but for its first bytes, or, without a known boundary, the bytes searched so far:
         they take too much memory.
         """
         if self.need > 4 and not self.searching:
-            self.long = LongHead(self.need - 4, self.packet[0], self.time_ns[0])
-            self.skip = self.need
-            self._skip_long(self.long, report)
+            self._begin_head(self.need, limits.HEAD_BYTES, long=True)
+            self._skip_rest(report)
             return
         packet, time_ns = self.ready[-1], self.ready_ns[-1]
         text = f"{self.size} bytes" + ("" if self.searching or self.by_client is None else f" of {self.need}")
@@ -587,17 +554,14 @@ class Stream:
         how: Literal["fin", "rst", "reused", "forgotten", "capture"],
         packet: int,
         time_ns: int,
-        report: ReportWeird,
+        report: Report,
     ) -> None:
         """Report the rest of the bytes when the connection ends: they are not a whole frame."""
         if self.head is not None:
-            head, self.head = self.head, None
-            begin, seen = (head.packet, head.time_ns), head.whole - self.skip
-            self._report_unfinished(how, begin, (packet, time_ns), len(head.data), seen, head.whole - 4, report)
-        if self.long is not None:
-            begin, size, seen = self.long.begin, self.long.framed, 4 + self.long.size - self.skip
-            self._report_unfinished(how, begin, (packet, time_ns), size, seen, self.long.size, report)
-            self.long, self.skip = None, 0
+            head, seen = self.head, self.head.size - self.skip
+            begin = head.packet, head.time_ns
+            self._report_unfinished(how, begin, (packet, time_ns), head.framed, seen, head.size - 4, report)
+            self.head, self.skip = None, 0
         elif self.size and (self.doubtful or not (self.searching or self.skip)):
             length = _INT32(self.joined(), 0)[0] if self.size >= 4 else None
             begin = self.packet[0], self.time_ns[0]
@@ -615,7 +579,7 @@ class Stream:
         size: int,
         seen: int,
         length: int | None,
-        report: ReportWeird,
+        report: Report,
     ) -> None:
         """Report a frame that did not end: packet and time of its beginning and of the end, its captured bytes, how far
         it was seen, and the length that it announces.

@@ -18,12 +18,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kshark.framing.waiting import NEVER, Waits
-from kshark.model import Closed, Flow, Frames, Gap, HalfClosed, Late, LongFrame, Opened, Side, Weird
+from kshark.model import Closed, Flow, Frames, Gap, HalfClosed, Late, Opened, Side, Weird
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
 
-Line = Frames | LongFrame | Gap | Late | Weird | Opened | HalfClosed | Closed
+Line = Frames | Gap | Late | Weird | Opened | HalfClosed | Closed
 
 
 @final
@@ -34,7 +34,7 @@ class Ending(NamedTuple):
     closed: Closed
 
 
-TimelineEvent = LongFrame | Gap | Late | Weird | Opened | HalfClosed | Ending
+TimelineEvent = Gap | Late | Weird | Opened | HalfClosed | Ending
 
 #: Approximate memory of a held event.
 _EVENT_BYTES: Final = 256
@@ -168,14 +168,10 @@ def joined(parts: list[Frames]) -> Frames | None:
         column("last_time_ns"),
         column("knows"),
         np.concatenate([part.resync for part in parts]),
-        _cut(parts),
+        column("cut"),
+        column("dropped"),
+        np.concatenate([part.long for part in parts]),
     )
-
-
-def _cut(parts: list[Frames]) -> Int64s | None:
-    if all(part.cut is None for part in parts):
-        return None
-    return np.concatenate([np.zeros(len(part), np.int64) if part.cut is None else part.cut for part in parts])
 
 
 def apart(frames: Frames) -> Frames:
@@ -239,11 +235,11 @@ def _lines(frames: Frames, known_at: Int64s, due: list[EventPosition]) -> list[L
     return lines
 
 
-def _own_position(event: LongFrame | Gap | Weird | HalfClosed | Ending) -> tuple[int, bool, int, int | None]:
+def _own_position(event: Gap | Weird | HalfClosed | Ending) -> tuple[int, bool, int, int | None]:
     """Return packet, True if after the frames of that packet, flow and side; -1 for no flow, None for both sides."""
     if type(event) is Weird:
         return event.packet, False, -1 if event.flow is None else event.flow, event.side
-    if type(event) is Gap or type(event) is LongFrame:
+    if type(event) is Gap:
         return event.packet, False, event.flow.id, event.side
     last = event.closed if type(event) is Ending else event
     return last.packet, True, last.flow.id, None

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import UNSET
 
 from kshark.analysis import Analyzer
 from kshark.flows.ledger import Ledger
@@ -14,6 +15,7 @@ from kshark.model import Event, Exchange, Gap, Message, PacketBatch, Weird
 from kshark.pipeline import JUDGED, Engine, Front, Options
 from kshark.registry import kafka_registry
 from tests.exchange.test_stage import answer, metadata, request
+from tests.framing.test_middle import produced
 from tests.packets import Tcp, Wire, batches
 from tests.property.told import told
 from tests.shared import CAPTURES
@@ -128,6 +130,36 @@ def test_a_request_whose_acks_are_cut_off_is_not_called_unanswered() -> None:
         assert not [event for event in found if isinstance(event, Weird) and event.stage == "exchange"]
 
 
+@pytest.mark.parametrize("bodies", [None, frozenset({3})])
+@pytest.mark.parametrize("acks", [0, -1])
+@pytest.mark.parametrize("before", [False, True])
+def test_answers_after_a_request_whose_acks_are_cut_off_are_in_order(
+    bodies: frozenset[int] | None, acks: int, before: bool
+) -> None:
+    """Also if another request waits for its answer then."""
+    wire = Wire()
+    tcp = Tcp(wire).open()
+    tcp.client(metadata(1))
+    if not before:
+        tcp.broker(answer(1))
+    tcp.client(request(0, 3, 2, struct.pack(">h", 60) + b"t" * 60 + struct.pack(">hii", acks, 1000, 0)))
+    if before:
+        tcp.broker(answer(1))
+    tcp.client(metadata(3))
+    if acks:
+        tcp.broker(produced(2))
+    tcp.broker(answer(3))
+    tcp.close()
+    items = snapped(batches(wire.packets, []), 40)
+    found = [event for page in Engine(Options(records=False, bodies=bodies)).pages(items) for event in page]
+    outcomes = {
+        event.request.correlation_id: event.outcome for event in found if isinstance(event, Exchange) and event.request
+    }
+    assert outcomes == {1: "answered", 2: "body_cut" if acks else "unanswered", 3: "answered"}
+    answers = [event.weird for event in found if isinstance(event, Message) and event.kind == "response"]
+    assert answers == [UNSET, *[["BODY_CUT"]] * bool(acks), UNSET]
+
+
 def test_a_message_cut_by_the_end_of_the_connection_is_truncated() -> None:
     wire = Wire()
     tcp = Tcp(wire).open()
@@ -145,7 +177,9 @@ def test_a_message_cut_by_the_end_of_the_connection_is_truncated() -> None:
 
 def test_a_message_in_many_packets_ends_with_the_last() -> None:
     wire = talk(2, size=5000)
-    assert [row[:2] for row in paired(events(wire, 100))] == [row[:2] for row in paired(events(wire, 1460))]
+    found = events(wire, 100)
+    assert [row[:2] for row in paired(found)] == [row[:2] for row in paired(events(wire, 1460))]
+    assert "BYTES_SKIPPED" not in [event.code for event in found if isinstance(event, Weird)]
 
 
 def test_a_connection_older_than_the_capture_is_recognised() -> None:

@@ -202,6 +202,9 @@ def _columns(frames: list[Frame], flow: Flow) -> Frames:
         packet + START_NS,
         np.full(len(frames), -1, np.int64),
         np.zeros(len(frames), bool),
+        np.zeros(len(frames), np.int64),
+        np.zeros(len(frames), np.int64),
+        np.zeros(len(frames), bool),
     )
 
 
