@@ -180,10 +180,8 @@ def _happened(alike: Alike) -> str:
     text = _sentence(alike.longest.argument)
     if alike.count == 1:
         return text if _TIME.search(text) else f"{text.removesuffix('.')}, {alike.when}."
-    shortest, longest = map(duration, alike.times_ns or (0, 0))
-    took = (
-        "" if alike.times_ns is None else f" of {shortest}" if shortest == longest else f" of {shortest} to {longest}"
-    )
+    shortest_ns, longest_ns = alike.times_ns or (0, 0)
+    took = f" of {duration(shortest_ns)} to {duration(longest_ns)}" if longest_ns >= _LASTING_NS else ""
     return f"{text} The longest of {number(alike.count)} such events{took}, {alike.span}."
 
 
