@@ -281,7 +281,7 @@ class Analyzer:
         acquired = () if answer is None else answer.acquired  # read before the session drops it
         if step.connection not in session.copied_connections:
             throttle_ms = 0 if response is None else getattr(response.body, "throttle_time_ms", 0)
-            self.outcomes.count(session.state.broker.cluster, step, answer, throttle_ms)
+            self.outcomes.count(session.state.broker.cluster, step, answer, throttle_ms or 0)
         copied: Sequence[Verdict] = ()
         if answer is not None and acquired and step.connection not in session.copied_connections:
             original = self._acquisitions.elsewhere(step, answer, session.state)

@@ -69,7 +69,7 @@ class _Row(msgspec.Struct, array_like=True, gc=False):
     request: _Request
     response: _Response | None
     brief: bool = False
-    codes: list[tuple[int, str | None, int | None]] = []
+    codes: list[PlacedCode] = []
 
 
 _NUMBERS = msgspec.msgpack.Decoder(dict[str, int] | None).decode
@@ -86,7 +86,7 @@ class _Line:
         self,
         common: Sequence[PositionedEvent],
         registry: Registry,
-        take: Callable[[Exchange, Sequence[tuple[int, str | None, int | None]]], object],
+        take: Callable[[Exchange, Sequence[PlacedCode]], object],
     ) -> None:
         self._common = common
         self._fed = 0
@@ -250,9 +250,9 @@ class Watching:
         """The incidents that explain findings."""
         return self._incidents.explanations
 
-    def _refused(self, exchange: Exchange, codes: Sequence[tuple[int, str | None, int | None]]) -> None:
+    def _refused(self, exchange: Exchange, codes: Sequence[PlacedCode]) -> None:
         if codes:
-            self._refusals[id(exchange)] = [PlacedCode(*code) for code in codes]
+            self._refusals[id(exchange)] = [*codes]
 
     def _found(self, events: list[Event]) -> list[Finding]:
         findings = self._incidents.page(events, self._refusals)

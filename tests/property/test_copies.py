@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 
+from kshark.anomaly import FACTS
 from kshark.capture import open_captures
 from kshark.link.disorder import CLOCK_DOUBTS
 from kshark.model import PacketBatch
@@ -54,7 +55,7 @@ def differences(capture: Path) -> list[str]:
         named = with_copy.weirds.pop("DUPLICATE_PACKETS", [])
         if not named and len(whole.number) > TELLING and capture.name not in UNNAMED:
             found.append(f"{name}: not named")
-        if new := with_copy.weirds.keys() - alone.weirds.keys() - CLOCK_DOUBTS:
+        if new := with_copy.weirds.keys() - alone.weirds.keys() - CLOCK_DOUBTS - FACTS:
             found.append(f"{name}: {new}")
     return found
 

@@ -105,7 +105,9 @@ def _wrong_at(step: Step, here: list[Finding]) -> list[str]:
         (said,) = caused
         if said.cause not in step.causes and said.verdict != "unknown":
             words.append(f"{said.cause} ({said.verdict}) of {step.answer}: {said.argument}")
-        if said.verdict == "unknown" and not step.causes & {"never_opened", "unknown"}:
+        # TCP may have delivered a request late if its connection shows no later one.
+        is_late = said.unknown_because == "in_flight"
+        if said.verdict == "unknown" and not is_late and not step.causes & {"never_opened", "unknown"}:
             words.append(f"unknown because {said.unknown_because} of {step.answer}: {said.argument}")
         if said.blame == "broker" and "old_connection_closed" not in step.causes:
             words.append(f"the broker is blamed: {said.argument}")

@@ -122,7 +122,7 @@ def test_a_broker_that_answers_a_request_with_an_alert_accuses_nobody() -> None:
     sent(connection, METADATA, 0, NO_TOPICS)
     connection.tcp.broker(ALERT)
     broker_closes(connection)
-    assert told(talk) == []
+    assert told(talk) == [("REQUEST_UNANSWERED", "note")]
 
 
 def test_a_capture_may_end_within_a_message() -> None:
