@@ -279,3 +279,5 @@ TIMELINE_ENTRIES: Final = 100_000
 #: Client processes whose repeated requests are followed, and the refused partitions and groups of each request.
 RETRYING: Final = 10_000
 RETRIED_PLACES: Final = 100
+#: Seconds in which a broker answered one host that are remembered.
+HEARD_SECONDS: Final = 128

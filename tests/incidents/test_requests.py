@@ -263,6 +263,30 @@ def test_a_request_that_is_answered_late() -> None:
     assert found.until_packet == asked.packet
 
 
+def test_nobody_is_blamed_where_the_host_got_no_other_answer_for_a_while() -> None:
+    """An outage of the network: afterwards, the broker sends its answer again, with growing pauses."""
+    talk, member, beats = start()
+    asked = member.share_fetch(1)
+    talk.pause(7)
+    beats.heartbeat(1).given(1)
+    talk.pause(5)
+    asked.answered()
+    (found,) = [it for it in incidents(talk) if it.code == "REQUEST_OVERDUE"]
+    assert (found.verdict, found.blame) == ("note", "unknown")
+    assert "does not show whether the broker or the network" in found.argument
+
+
+def test_a_silence_that_one_host_saw_may_be_the_networks() -> None:
+    """All its requests were acknowledged before it began: no later packet shows whether the network worked."""
+    talk = Conversation()
+    group = Group(talk)
+    asked = [group.fetch(0), group.beats[0].heartbeat(1)]
+    talk.pause(4)
+    answer(asked)
+    found = [it for it in incidents(talk) if it.code == "BROKER_SILENT"]
+    assert [it.blame for it in found] in ([], ["unknown"])
+
+
 def test_a_client_gives_up() -> None:
     talk, member, beats = start()
     asked = overdue(talk, member, beats, 40)

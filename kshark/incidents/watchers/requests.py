@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
 
 from kshark import limits
@@ -24,6 +26,8 @@ _ACKNOWLEDGED: Final = "ACKNOWLEDGED_LATE"
 #: Requests that are shown as evidence of a silence.
 _WITNESSES: Final = 8
 _NEVER: Final = PacketTime(0, 0)
+_SECOND_NS: Final = 1_000_000_000
+_UNKNOWN: Final = "; the capture does not show whether the broker or the network held the answers up"
 
 BROKER_SILENT: Final = Rule(
     number=129,
@@ -63,7 +67,7 @@ class _Broker:
     ended.
     """
 
-    __slots__ = ("address", "answered", "connections", "lost", "service")
+    __slots__ = ("address", "answered", "connections", "heard", "lost", "service")
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -72,6 +76,7 @@ class _Broker:
         #: The last packet of a hole in the bytes of any of its connections.
         self.lost = 0
         self.service = ServiceTimes()
+        self.heard: dict[str, deque[int]] = {}
 
 
 class _Connection:
@@ -83,6 +88,7 @@ class _Connection:
         "begun",
         "broker",
         "flow",
+        "heard",
         "judged",
         "last",
         "lost",
@@ -93,6 +99,8 @@ class _Connection:
     def __init__(self, flow: Flow, broker: _Broker) -> None:
         self.flow = flow
         self.broker = broker
+        #: The seconds in which the broker answered this client's host, on any connection.
+        self.heard = broker.heard.setdefault(host_of(flow.client), deque([0], maxlen=limits.HEARD_SECONDS))
         #: The time of the last answer.
         self.answered_ns = 0
         #: The time until which the broker reads no request, because of a quota.
@@ -158,6 +166,9 @@ class Requests(Watcher):
                 took_ns = max(0, took_ns - field_wait_ns(request))
             broker.service.counts[(took_ns >> SHIFT).bit_length()] += 1
         connection.answered_ns = now.time_ns
+        second = now.time_ns // _SECOND_NS
+        if connection.heard[-1] != second:
+            connection.heard.append(second)
         throttle_ms: Any = getattr(response.body, "throttle_time_ms", 0)
         if throttle_ms:
             connection.muted_ns = now.time_ns + throttle_ms * 1_000_000
@@ -265,6 +276,8 @@ class Requests(Watcher):
             blame, proof = "network", "; its packets were sent again and not acknowledged"
         elif trouble:
             blame, proof = "unknown", "; the client has no room for an answer"
+        elif not self._is_heard(connection, since):
+            blame, proof = "unknown", _UNKNOWN
         after = f"after {waited_ns / 1e9:.1f} s"
         ends = {
             "answered": f"was answered {after} (packet {scene.now.packet})",
@@ -285,6 +298,15 @@ class Requests(Watcher):
             of_client=True,
             grounds=(scene.lasted(least_ns, since),),
         )
+
+    def _is_heard(self, connection: _Connection, since: PacketTime) -> bool:
+        """True if the client's host got other answers of the broker all the time: the network between them worked.
+
+        After an outage, an answer may be late by as long as that lasted again (RFC 6298: the timeout doubles).
+        """
+        first, last = since.time_ns // _SECOND_NS, self.scene.now.time_ns // _SECOND_NS
+        seconds = [first, *(second for second in connection.heard if first <= second <= last), last]
+        return 4 * max(after - before for before, after in pairwise(seconds)) <= last - first
 
     # -- a broker
 
@@ -348,6 +370,7 @@ class Requests(Watcher):
         beyond: list[_Waiting],
     ) -> Incident:
         scene, lasted_ns = self.scene, self.scene.now.time_ns - since.time_ns
+        proof = self._network(waiting, since)
         requests = sum(it.open for it in waiting)
         clients = len({host_of(it.connection.flow.client) for it in waiting})
         end = f"until packet {until.packet}" if until is not None else "to the end of the capture"
@@ -359,10 +382,10 @@ class Requests(Watcher):
             beyond[0].connection.flow,
             f"Broker {broker.address} answered none of its captured connections for {lasted_ns / 1e9:.1f} s (packet "
             f"{since.packet} {end}), with {requests} requests open on {len(waiting)} connections of {clients} "
-            f"host{'s' * (clients > 1)}{self._network(waiting, since)}",
+            f"host{'s' * (clients > 1)}{proof or _UNKNOWN}",
             Where(brokers=frozenset(flow.broker for flow in flows)),
             witness_of(*(it.request for it in beyond[:_WITNESSES])),
-            blame="broker",
+            blame="broker" if proof else "unknown",
             grounds=(scene.lasted(limits.SILENT_NS, since),),
         )
 
