@@ -218,6 +218,7 @@ def analysed(told: Told, parts: Sequence[Reduced], weirds: Sequence[Weird], buck
         if each.bucket == buckets:
             told.findings += watching.feed(each.since, each.exchanges)
     told.findings += watching.close()
+    told.observed.join(watching.observed)
     told.findings = [*map(watching.explanations.explained, in_packet_order(told.findings))]
     told.outcomes = joined_outcomes(outcomes)
 

@@ -289,7 +289,7 @@ def alert_in_clear(bench: Bench) -> list[Path]:
     """The broker has no cipher suite in common with the client."""
     wire = Wire()
     tcp = Tcp(wire).open()
-    tcp.client(b"\x16\x03\x01\x00\x2b\x01\x00\x00\x27\x03\x03" + bytes(32) + b"\0\0\2\x13\x01\1\0")
+    tcp.client(b"\x16\x03\x01\x00\x2d\x01\x00\x00\x29\x03\x03" + bytes(32) + b"\0\0\2\x13\x01\1\0")
     tcp.broker(b"\x15\x03\x03\x00\x02\x02\x28")
     tcp.close()
     return bench.packets(wire.packets)

@@ -4,6 +4,7 @@ line; and recognise the incidents of a capture from the bucket that has all exch
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -249,6 +250,11 @@ class Watching:
     def explanations(self) -> Explanations:
         """The incidents that explain findings."""
         return self._incidents.explanations
+
+    @property
+    def observed(self) -> Observed:
+        """The refusals that incidents explain."""
+        return Observed(explained=Counter(self._incidents.refusals))
 
     def _refused(self, exchange: Exchange, codes: Sequence[PlacedCode]) -> None:
         if codes:

@@ -176,7 +176,7 @@ def _watch(bucket: int, rows: Iterator[Row], capture: Bucketed) -> Iterator[Row]
     for _, since, exchanges in rows:
         yield from ((bucket, _JSON.encode(found), None) for found in watching.feed(since, decompress(exchanges)))
     yield from ((bucket, _JSON.encode(found), None) for found in watching.close())
-    yield bucket, None, pickle.dumps(_Summary(Observed(), {}, explanations=watching.explanations), 5)
+    yield bucket, None, pickle.dumps(_Summary(watching.observed, {}, explanations=watching.explanations), 5)
 
 
 def once(buckets: Iterable[Counter[bytes]]) -> list[Finding]:

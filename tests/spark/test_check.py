@@ -60,8 +60,8 @@ def test_tables_tell_the_name_that_the_time_line_told_first(
     capture = tmp_path / "late.pcap"
     capture.write_bytes(pcap(packet for _, packet in told_late(also_early=True).packets()))
     assert said(capsys, kshark.cli.main, "export", str(capture), "-o", str(tmp_path / "tables"))[0] == 0
-    assert "topic early" in said(capsys, kshark.cli.main, "check", str(capture))[1]
-    both(capsys, [str(capture)], [str(tmp_path / "tables")])
+    assert "topic early" in said(capsys, kshark.cli.main, "check", "-V", str(capture))[1]
+    both(capsys, ["-V", str(capture)], ["-V", str(tmp_path / "tables")])
 
 
 def test_a_member_with_most_of_the_exchanges_is_named(
