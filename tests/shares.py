@@ -85,6 +85,7 @@ def as_one(batches: Sequence[PacketBatch | Weird], options: Options) -> Told:
     told.findings = [*map(incidents.explanations.explained, in_packet_order(found))]
     told.outcomes = joined_outcomes([analyzer.outcomes.of])
     told.observed = observer.observed
+    told.observed.explained.update(incidents.refusals)
     told.observed.sessions = analyzer.summary()["sessions"]
     told.observed.coverage = analyzer.coverage
     return told
