@@ -15,6 +15,8 @@ from kshark.tables.readers import asked, its
 from tests.following import blocks, insert, project, python
 from tests.shared import CAPTURES, ROOT
 
+#: The second test reads the tables that the first one writes.
+pytestmark = pytest.mark.xdist_group("page of tables")
 README = (ROOT / "kshark/tables/README.md").read_text()
 
 
