@@ -27,7 +27,15 @@ SOURCES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("
 
 #: Rooms in the order of the way of the data: a room may import from its own row and those above, never from below.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("kshark.errors", "kshark.limits", "kshark.api_keys", "kshark.endpoints", "kshark.ring", "kshark.offset_ranges"),
+    (
+        "kshark.errors",
+        "kshark.limits",
+        "kshark.api_keys",
+        "kshark.endpoints",
+        "kshark.ring",
+        "kshark.offset_ranges",
+        "kshark.units",
+    ),
     (
         "kshark.schema",
         "kshark.places",
@@ -38,6 +46,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "kshark.facts",
     ),
     ("kshark_dissectors",),
+    ("kshark.error_names",),
     ("kshark.link", "kshark.codec", "kshark.records"),
     ("kshark.reassembly",),
     ("kshark.proxy",),

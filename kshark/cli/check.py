@@ -33,9 +33,9 @@ from kshark.output.catalogue import judged
 from kshark.output.findings import FindingCounts
 from kshark.output.sink import Sink
 from kshark.output.spans import PLAIN, WARN, folded
-from kshark.output.units import safe
 from kshark.pipeline import JUDGED, Options
 from kshark.run import Run
+from kshark.units import safe
 
 EXAMPLES = (
     "kshark check trace.pcap",

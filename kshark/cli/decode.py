@@ -18,10 +18,10 @@ from kshark.embedded import Companion, companions
 from kshark.errors import UnreadableInput, UsageError
 from kshark.names import TopicNames
 from kshark.output.jsonlines import json_lines, pretty
-from kshark.output.units import safe
 from kshark.records import make_reader
 from kshark.registry import Registry
 from kshark.schema import Api
+from kshark.units import safe
 
 EXAMPLES = (
     "echo '0267 026d 00000005 01 00' | kshark decode ShareAcknowledge 1 request",

@@ -57,7 +57,7 @@ def ended(program: str, run: Callable[[], int], foreign: Callable[[Exception], s
         if explained is None and os.environ.get(_TRACEBACK):
             raise
         sentence = explained or _of_system(error) or _fault(error)
-    from kshark.output.units import safe  # imports datetime: only needed for an error
+    from kshark.units import safe  # imports datetime: only needed for an error
 
     print(f"{program}: {safe(sentence)}", file=sys.stderr)
     return code

@@ -16,9 +16,9 @@ from kshark.cli.source import Source
 from kshark.errors import UsageError
 from kshark.output.sink import Sink
 from kshark.output.spans import API, CODE, DIM, ERROR, PLAIN, VALUE, WARN, Line, folded
-from kshark.output.units import clock, counted, duration, number, safe
 from kshark.pipeline import JUDGED
 from kshark.timeline import KINDS, Entry, Timeline
+from kshark.units import clock, counted, duration, number, safe
 
 EXAMPLES = (
     "kshark events trace.pcap",

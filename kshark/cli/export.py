@@ -20,10 +20,10 @@ from kshark.cli.tls import digest_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
 from kshark.output.local_folder import local_folder
-from kshark.output.units import counted, safe
 from kshark.pipeline import Options
 from kshark.records import Opening
 from kshark.tables.captures import Named, grouped
+from kshark.units import counted, safe
 
 if TYPE_CHECKING:
     from kshark.output.export import Export

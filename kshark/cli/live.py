@@ -36,10 +36,10 @@ from kshark.output.findings import FindingCounts
 from kshark.output.jsonlines import shown
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
-from kshark.output.units import counted
 from kshark.pipeline import Engine, Options
 from kshark.records import Opening
 from kshark.run import Run
+from kshark.units import counted
 
 EXAMPLES = (
     "kshark live -i eth0 -f 'tcp port 9092'",

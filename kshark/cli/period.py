@@ -13,7 +13,7 @@ from typing import Final
 
 from kshark.errors import UsageError
 from kshark.model import PacketBatch
-from kshark.output.units import moment
+from kshark.units import moment
 
 _SECOND: Final = 1_000_000_000
 _DAY: Final = 86_400 * _SECOND

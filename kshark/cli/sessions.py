@@ -18,8 +18,8 @@ from kshark.model import Exchange
 from kshark.output.sessions import session_lines, steps_lines, total_line
 from kshark.output.sink import Sink
 from kshark.output.spans import folded
-from kshark.output.units import number
 from kshark.pipeline import Options
+from kshark.units import number
 
 EXAMPLES = (
     "kshark sessions trace.pcap",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from kshark.cli.apis import registry
 from kshark.model import Closed, Event, Exchange, Message
-from kshark.output.units import safe
 from kshark.pipeline import Options
+from kshark.units import safe
 
 if TYPE_CHECKING:
     from kshark.cli.parser import Parser

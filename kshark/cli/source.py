@@ -40,8 +40,8 @@ from kshark.names import TopicNames
 from kshark.output.notes import Notes
 from kshark.output.sink import Sink
 from kshark.output.spans import DIM, PLAIN, folded
-from kshark.output.units import number, safe, size
 from kshark.pipeline import Back, Front, Options
+from kshark.units import number, safe, size
 
 if TYPE_CHECKING:
     from kshark.analysis import AnalysisResult

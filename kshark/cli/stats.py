@@ -29,8 +29,8 @@ from kshark.output.flows import flow_lines
 from kshark.output.metrics import metric_lines
 from kshark.output.sink import Sink
 from kshark.output.statistics import print_statistics
-from kshark.output.units import counted, number
 from kshark.pipeline import Options
+from kshark.units import counted, number
 from kshark_dissectors.topics import NAMING_APIS
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from kshark.anomaly import Blame
 from kshark.endpoints import host_of, via
 from kshark.incidents import ROWS
 from kshark.model import Finding
-from kshark.output.units import clock, counted, safe, shortened
+from kshark.units import clock, counted, safe, shortened
 
 INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: Names that are kept, and shown.

@@ -9,7 +9,7 @@ from kshark.analysis import Observed
 from kshark.headlines.headline import Headline
 from kshark.output.catalogue import CODES
 from kshark.output.findings import FindingCounts
-from kshark.output.units import counted, number, size
+from kshark.units import counted, number, size
 
 #: Reasons of unknown findings that missing bytes give.
 _LOST: Final = ("gap", "resync", "cut")

@@ -16,7 +16,7 @@ from kshark.headlines.headline import Headline
 from kshark.headlines.hurts import OfMember, hurts
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, parties
-from kshark.output.units import counted, duration, number
+from kshark.units import counted, duration, number
 
 #: Violations of this weight have a headline of their own, whatever else their client does.
 _HEAVY: Final = 70

@@ -9,11 +9,11 @@ from typing import Final, Literal, NamedTuple
 from msgspec import Struct, field
 
 from kshark.analysis import MemberKey, Outcomes
+from kshark.error_names import ERROR_NAMES
 from kshark.headlines.alike import few
 from kshark.headlines.headline import Headline
 from kshark.model import Finding
-from kshark.output.units import counted, duration, number, shortened
-from kshark_dissectors.enums import ErrorCode
+from kshark.units import counted, duration, number, shortened
 
 #: With fewer fetches a member's outcomes may be chance.
 _FEW: Final = 3
@@ -23,7 +23,6 @@ _LONG_NS: Final = 10_000_000_000
 _RECORDS: Final = 100
 #: Refused acknowledgements hurt if they are one in this many.
 _MANY: Final = 10
-_NAMES: Final = {error.value: error.name for error in ErrorCode}
 #: The reason why acknowledgements are refused, by the rule that explains most refusals, and what helps.
 _REASONS: Final = {
     "ACK_AFTER_LOCK_TIMEOUT": (
@@ -143,7 +142,7 @@ def _lacking(group_id: str | None, lack: _Lack, members: list[Outcomes]) -> Head
 
 
 def _error(code: int) -> str:
-    return _NAMES.get(code, f"error {code}")
+    return ERROR_NAMES.get(code, f"error {code}")
 
 
 def _reason(found: OfMember, of: Outcomes) -> str:

@@ -9,7 +9,7 @@ from kshark.analysis import Observed
 from kshark.headlines.headline import Headline
 from kshark.output.findings import FindingCounts, judged_lines
 from kshark.output.spans import CODE, DIM, ERROR, GOOD, PLAIN, VALUE, WARN, Line, folded
-from kshark.output.units import counted, number
+from kshark.units import counted, number
 
 #: Lines and columns of the screen.
 _LINES: Final = 24

@@ -8,17 +8,11 @@ from typing import Final
 from kshark.analysis.facts.clock import PacketTime
 from kshark.endpoints import host_of
 from kshark.model import Flow, Message
+from kshark.units import clock
 
 _SECOND: Final = 1_000_000_000
 #: Most names in one sentence.
 _NAMED: Final = 3
-
-
-def clock(time_ns: int) -> str:
-    """Return the time of day in UTC: `14:03:07.412`."""
-    seconds, rest = divmod(time_ns, _SECOND)
-    day = seconds % 86_400
-    return f"{day // 3600:02}:{day // 60 % 60:02}:{day % 60:02}.{rest // 1_000_000:03}"
 
 
 def seconds(ns: int) -> str:
@@ -29,15 +23,10 @@ def seconds(ns: int) -> str:
 
 def span(since: PacketTime, until: PacketTime | None) -> str:
     """Return the time of an incident: `from 14:03:07.412 to 14:03:09.000 (packets 12 to 40)`."""
-    begin = f"from {clock(since.time_ns)}"
+    begin = f"from {clock(since.time_ns, 3)}"
     if until is None:
         return f"{begin} (packet {since.packet}) to the end of the capture"
-    return f"{begin} to {clock(until.time_ns)} (packets {since.packet} to {until.packet})"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number and a noun: `1 request`, `1,204 requests`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{begin} to {clock(until.time_ns, 3)} (packets {since.packet} to {until.packet})"
 
 
 def listed(names: Iterable[str]) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
+from kshark.error_names import ERROR_NAMES
 from kshark.metrics.counts import FAILED, UNANSWERED, UNREAD, MemberCounts, PartitionCounts, PartitionId
-from kshark_dissectors.enums import ErrorCode
 
 #: A member that had records lacks them after this time and this number of fetches.
 _LONG_NS: Final = 2_000_000_000
@@ -23,7 +23,6 @@ _FAILING: Final = {
     UNANSWERED: "the capture has no response to {0}",
     UNREAD: "the capture has no complete response to {0}",
 }
-_NAMES: Final = {member.value: member.name for member in ErrorCode}
 
 
 def trouble_of(
@@ -127,5 +126,7 @@ def _elsewhere(counts: MemberCounts, partitions: Mapping[PartitionId, PartitionC
 
 def errors(codes: Counter[int]) -> str:
     """Return the most frequent errors: `123 INVALID_SHARE_SESSION_EPOCH ×12`."""
-    parts = [f"{code} {_NAMES.get(code, '')}".rstrip() + f" ×{count:,}" for code, count in codes.most_common(_NAMED)]
+    parts = [
+        f"{code} {ERROR_NAMES.get(code, '')}".rstrip() + f" ×{count:,}" for code, count in codes.most_common(_NAMED)
+    ]
     return ", ".join(parts) + (f" and {len(codes) - _NAMED} more" if len(codes) > _NAMED else "")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kshark.output.spans import API, DIM, ERROR, LABEL, PLAIN, WARN, Line, folded
 from kshark.output.statistics import LATENCY_NOTE, head, throttle, times
 from kshark.output.text_table import Cell, Column, table
-from kshark.output.units import clock, moment, number, safe, size
+from kshark.units import clock, moment, number, safe, size
 
 Row = Mapping[str, Any]
 

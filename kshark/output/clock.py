@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.output.units import clock
+from kshark.units import clock
 
 _SECOND: Final = 1_000_000_000
 

@@ -11,7 +11,7 @@ from kshark.analysis.rules import BOOK
 from kshark.output.catalogue import group_of
 from kshark.output.spans import CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, WARN, Line, folded
 from kshark.output.text_table import Cell, Column, table
-from kshark.output.units import counted, number
+from kshark.units import counted, number
 
 #: Width of wrapped text, also without a terminal.
 _WIDTH: Final = 100

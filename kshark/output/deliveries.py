@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from kshark.analysis import Delivery, Holder, InFlightRange, InFlightState
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, Span
 from kshark.output.text_table import Cell, Column, cropped, table
-from kshark.output.units import clock, counted, duration, number, safe
+from kshark.units import clock, counted, duration, number, safe
 
 if TYPE_CHECKING:
     from kshark.produced import DeadLetter, Produced

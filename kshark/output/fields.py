@@ -14,7 +14,7 @@ from msgspec import UnsetType
 from kshark.attributes import Attribute, Values
 from kshark.model import Message
 from kshark.output.jsonlines import escaped
-from kshark.output.units import safe
+from kshark.units import safe
 
 
 def fields_lines(readers: Sequence[Values]) -> Callable[[Sequence[Message]], str]:

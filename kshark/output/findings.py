@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from kshark.analysis import REASONS, Observed
 from kshark.endpoints import via
+from kshark.error_names import ERROR_NAMES
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, JUDGED_BY, group_of, parties
 from kshark.output.spans import CODE, DIM, ERROR, NOTE, PLAIN, VALUE, WARN, Line, folded
-from kshark.output.units import clock, counted, duration, moment, number, safe, shortened
-from kshark_dissectors.enums import ErrorCode
+from kshark.units import clock, counted, duration, moment, number, safe, shortened
 from kshark_dissectors.errors import RETRIABLE
 
 _INDENT: Final = 14
@@ -27,7 +27,6 @@ _ONE_SIDED: Final = 5
 #: State machines of one member: requests on its other connections can change their state.
 _OF_MEMBERS: Final = ("session", "member")
 _OF_BYTES: Final = {rule.number for rule in JUDGED_BY.values()}
-_ERROR_NAMES: Final = {error.value: error.name for error in ErrorCode}
 
 
 #: Code, verdict and cause.
@@ -255,5 +254,5 @@ def _errors(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _error(api: str, error_code: int, count: int, clients: Sequence[str], cause: str | None = None) -> str:
     client = f"client {shortened(clients[0], 40)}" if len(clients) == 1 else counted(len(clients), "client")
-    name = _ERROR_NAMES.get(error_code, f"error {error_code}")
+    name = ERROR_NAMES.get(error_code, f"error {error_code}")
     return f"{api} {name} ×{number(count)} ({f'{cause}, ' if cause else ''}{client})"

@@ -9,7 +9,7 @@ from kshark.endpoints import via
 from kshark.flows import ListedFlow, ListedSide, Network
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.text_table import Cell, Column, table
-from kshark.output.units import counted, duration, milliseconds, number, safe, size
+from kshark.units import counted, duration, milliseconds, number, safe, size
 
 #: Most connections in the table without -V.
 _SHOWN: Final = 40

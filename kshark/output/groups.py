@@ -13,7 +13,7 @@ from kshark.groups import Coordinator, GroupState, ListedGroup, ListedMember
 from kshark.output.operations import operation_lines
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.text_table import Cell, Column, table
-from kshark.output.units import clock, counted, number, safe
+from kshark.units import clock, counted, number, safe
 
 _INDENT: Final = 2
 #: Most changes of state of each group without `-V`.

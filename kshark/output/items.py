@@ -18,7 +18,7 @@ from kshark.codec.paths import Path, values
 from kshark.codec.reach import Reach
 from kshark.output.enumerations import name_of, named
 from kshark.output.spans import ERROR, LABEL, VALUE, Line, spaced
-from kshark.output.units import number, shortened, size
+from kshark.units import number, shortened, size
 
 #: A function that makes a string printable and limits its length.
 Word = Callable[[str], str]

@@ -18,8 +18,8 @@ from kshark.output.clock import Clock
 from kshark.output.items import line_of
 from kshark.output.spans import API, DIM, NOTE, PLAIN, REQUEST, RESPONSE, VALUE, WARN, Line, plain
 from kshark.output.summary import Summaries
-from kshark.output.units import clock, duration, size
 from kshark.registry import Registry
+from kshark.units import clock, duration, size
 
 #: The text of the API column, and the items of the message's body.
 Begun = tuple[str, list[Callable[[Any], str]]]

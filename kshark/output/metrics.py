@@ -9,7 +9,7 @@ from typing import Any, Final
 from kshark.metrics import METRICS, ListedGroup, ListedMember, ListedMetrics, ListedPartition, Metric
 from kshark.output.spans import API, CODE, DIM, LABEL, PLAIN, VALUE, WARN, Line, Span, folded
 from kshark.output.text_table import Cell, Column, table
-from kshark.output.units import counted, duration, moment, number, safe, shortened, size
+from kshark.units import counted, duration, moment, number, safe, shortened, size
 
 #: Most columns of a table without a width limit, and most characters of their titles.
 _COLUMNS: Final = 12

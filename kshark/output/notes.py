@@ -12,7 +12,7 @@ from kshark.anomaly import CATALOGUE, FACTS
 from kshark.limits import STATISTICS_ROWS
 from kshark.model import Closed, Event, Exchange, Message, Weird
 from kshark.output.spans import CODE, DIM, ERROR, PLAIN, WARN, Line
-from kshark.output.units import counted, number, safe, size
+from kshark.units import counted, number, safe, size
 from kshark.unread import Unread
 
 _STYLES: Final = {"error": ERROR, "warn": WARN}

@@ -9,9 +9,9 @@ from kshark.codec.paths import Names, paths_of_versions
 from kshark.conditions.fields import COMMON, PREFIX
 from kshark.output.layouts import notes_of, type_of
 from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line
-from kshark.output.units import counted
 from kshark.registry import Registry
 from kshark.schema import Field, Layout, Versions
+from kshark.units import counted
 
 
 @dataclass(frozen=True, slots=True)

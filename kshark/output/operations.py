@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from kshark.analysis.states.operations.listing import READS, Operation, OperationKind, OperationPartition
+from kshark.error_names import ERROR_NAMES
 from kshark.output.spans import API, DIM, ERROR, GOOD, PLAIN, VALUE, WARN, Line
 from kshark.output.text_table import Cell, Column, table
-from kshark.output.units import clock, counted, duration, safe
-from kshark_dissectors.enums import ErrorCode
+from kshark.units import clock, counted, duration, safe
 
 #: Texts of read-only operations.
 _DONE: Final[dict[OperationKind, str]] = {
@@ -33,7 +33,6 @@ _LACKS: Final = {
 }
 #: Between a partition and its start offset.
 _OFFSET: Final[dict[OperationKind, str]] = {"alter_offsets": "→", "describe_offsets": "="}
-_ERRORS: Final[dict[int, str]] = {error.value: error.name for error in ErrorCode}
 _OPERATIONS: Final = (
     Column("packet", right=True),
     Column("time"),
@@ -98,7 +97,7 @@ def _outcome(operation: Operation) -> Line:
     style = _STYLES.get(operation.outcome, WARN)
     line: Line = [(operation.outcome, style)]
     if operation.error_code:
-        line.append((f" {_ERRORS.get(operation.error_code, '')} ({operation.error_code})", style))
+        line.append((f" {ERROR_NAMES.get(operation.error_code, '')} ({operation.error_code})", style))
     if operation.because is not None:
         missing = ", ".join(_partition(row) for row in operation.partitions if row.lacking)
         line.append((f": {_LACKS[operation.because]} {missing or 'it'}", VALUE))

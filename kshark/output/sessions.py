@@ -9,10 +9,10 @@ from typing import Final
 from msgspec import UNSET
 
 from kshark.analysis import SessionStep, ShareSession
+from kshark.error_names import ERROR_NAMES
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, Span
 from kshark.output.text_table import Cell, Column, table
-from kshark.output.units import clock, counted, duration, number, safe
-from kshark_dissectors.enums import ErrorCode
+from kshark.units import clock, counted, duration, number, safe
 
 #: Styles of a session's end; ends that no request caused are highlighted.
 _ENDS: Final = {"final_epoch": GOOD, "open": PLAIN, "reopened": PLAIN}
@@ -145,12 +145,11 @@ def _step(step: SessionStep) -> list[Cell]:
     expected = step.expected
     due = "?" if expected is None else " or ".join(map(str, expected)) if isinstance(expected, list) else str(expected)
     error = step.error_code
-    names = {member.value: member.name for member in ErrorCode}
     return [
         str(step.packet),
         step.api,
         str(step.epoch),
         [(due, DIM)],
         [(step.outcome, _OUTCOMES.get(step.outcome, PLAIN))],
-        [(f"{error} {names.get(error, '')}".rstrip() if error else "", ERROR)],
+        [(f"{error} {ERROR_NAMES.get(error, '')}".rstrip() if error else "", ERROR)],
     ]

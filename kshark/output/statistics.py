@@ -8,7 +8,7 @@ from typing import Any, Final
 from kshark.output.sink import Sink
 from kshark.output.spans import API, DIM, ERROR, PLAIN, WARN, Line, folded
 from kshark.output.text_table import Cell, Column, table
-from kshark.output.units import counted, duration, milliseconds, moment, number, safe, size
+from kshark.units import counted, duration, milliseconds, moment, number, safe, size
 
 Rows = Sequence[Mapping[str, Any]]
 

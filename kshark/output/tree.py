@@ -15,9 +15,9 @@ from kshark.model import OWNER, Message
 from kshark.names import TopicNames
 from kshark.output.enumerations import named
 from kshark.output.spans import API, DIM, ERROR, LABEL, PLAIN, REQUEST, RESPONSE, VALUE, WARN, Line, Span
-from kshark.output.units import clock, counted, duration, safe, size
 from kshark.registry import Registry
 from kshark.schema import Field
+from kshark.units import clock, counted, duration, safe, size
 
 _STEP: Final = "  "
 #: Bytes of a long value that are shown before its full size.

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from kshark.errors import UsageError
-from kshark.output.units import shortened
 from kshark.report.facts import Capture, Cell, Timed
+from kshark.units import shortened
 
 try:
     import altair as alt

@@ -7,14 +7,14 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
+from kshark import units
 from kshark.analysis import REASONS
+from kshark.error_names import ERROR_NAMES
 from kshark.errors import UsageError
-from kshark.output import units
 from kshark.output.catalogue import parties
 from kshark.report import facts, timelines, wireshark, words
 from kshark.report.charts import findings_over_time
 from kshark.report.quality import quality_of
-from kshark_dissectors.enums import ErrorCode
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -29,7 +29,6 @@ ROWS: Final = 12
 KINDS: Final = 30
 FINDINGS: Final = 5
 OPEN: Final = 2
-_ERRORS: Final = {member.value: member.name for member in ErrorCode}
 
 
 class Drawn(NamedTuple):
@@ -89,7 +88,7 @@ def html(report: facts.Report) -> str:
 
 def _error(code: Any) -> str:
     """Return the number and the name of an error."""
-    return f"{code} {_ERRORS.get(int(code), '')}".rstrip()
+    return f"{code} {ERROR_NAMES.get(int(code), '')}".rstrip()
 
 
 def _drawn(members: list[facts.MemberLine]) -> list[Drawn]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kshark.output.catalogue import CODES
-from kshark.output.units import counted, number, size
 from kshark.report.facts import Report
+from kshark.units import counted, number, size
 
 #: Weirds whose text describes a defect of the capture: missing packets without a gap, clocks that may differ.
 _AMISS: Final = (

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from kshark.output.units import clock
+from kshark.error_names import ERROR_NAMES
 from kshark.report.facts import MemberLine, MemberRequest
-from kshark_dissectors.enums import ErrorCode
+from kshark.units import clock
 
-_NAMES: Final = {member.value: member.name for member in ErrorCode}
 _ACKNOWLEDGE: Final = "ShareAcknowledge"
 #: Least percent of the width between two labels, on a desktop and on a phone; and between two ticks.
 _LABEL, _COARSE, _TICK = 3.0, 9.0, 0.12
@@ -161,6 +160,6 @@ def _title(step: MemberRequest) -> str:
         if error is None
         else "accepted"
         if error == 0
-        else f"error: {error} {_NAMES.get(error, '')}".rstrip()
+        else f"error: {error} {ERROR_NAMES.get(error, '')}".rstrip()
     )
     return escape(f"{clock(step.time_ns, 3)} packet {step.packet}: {step.api} epoch {step.epoch}, {answer}")

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from kshark.analysis import REASONS
 from kshark.output.catalogue import CODES, parties
-from kshark.output.units import counted, number, safe, shortened, size
 from kshark.report.facts import FindingKind, Report, Verdicts
+from kshark.units import counted, number, safe, shortened, size
 
 #: Blamed parties of which there may be several.
 _MANY: Final = ("client", "broker")

@@ -20,10 +20,10 @@ from kshark.api_keys import (
 )
 from kshark.clusters import Clusters
 from kshark.endpoints import endpoint, host_of
+from kshark.error_names import ERROR_NAMES
 from kshark.model import Closed, Event, Exchange, Gap, Message, Weird
 from kshark.names import TopicNames
 from kshark.timeline.entry import Entry, Kind
-from kshark_dissectors.enums import ErrorCode
 
 #: Happenings of one kind and place that are closer in time than this are one entry.
 _TOGETHER_NS: Final = 5_000_000_000
@@ -48,7 +48,6 @@ _ALTERATIONS: Final = {
     57: ("results", "feature", "feature updated:"),
     64: ("", "", "a broker was unregistered"),
 }
-_ERRORS: Final = {error.value: error.name for error in ErrorCode}
 
 
 class _Partition(NamedTuple):
@@ -197,13 +196,13 @@ def _altered(request: Message, response: Message) -> Iterator[Entry]:
     named = " " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "") if names else ""
     text = f"{_who(request)}: {what}{named}"
     if errors:
-        text += f", refused with {_ERRORS.get(errors[0], errors[0])}"
+        text += f", refused with {ERROR_NAMES.get(errors[0], errors[0])}"
     yield _entry(request, response, "administration", text)
 
 
 def _topic(request: Message, response: Message, name: str, error: int, done: str, verb: str) -> Entry:
     if error:
-        text = f"{_who(request)} could not {verb} topic {name}: {_ERRORS.get(error, f'error {error}')}"
+        text = f"{_who(request)} could not {verb} topic {name}: {ERROR_NAMES.get(error, f'error {error}')}"
     else:
         text = f"topic {name} was {done} by {_who(request)}"
     entry = _entry(request, response, "topic", text)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from kshark.analysis import Observed
 from kshark.errors import UnreadableInput
 from kshark.facts import Fact
-from kshark.output.units import size
 from kshark.pipeline import Options
 from kshark.tables.events import PositionedEvent
+from kshark.units import size
 from kshark_spark.buckets import Bucketed, JudgedCapture, Lister, judged
 from kshark_spark.plan import Plan, Sizes, planned
 from kshark_spark.session import cores_of

@@ -31,7 +31,6 @@ from kshark.analysis.states.partition.window import LEAST, USUAL, usual_size
 from kshark.api_keys import API_VERSIONS, METADATA
 from kshark.exchange.owner import owner_of
 from kshark.model import Ends, Exchange, Flow, Message, Weird
-from kshark.output.units import counted, safe
 from kshark.parallel.sorting import ASKED_FOR, Buckets, News, numbered, of_all
 from kshark.registry import Registry
 from kshark.tables import TABLES
@@ -51,6 +50,7 @@ from kshark.tables.events import (
     signs_of_flow,
     weird_of,
 )
+from kshark.units import counted, safe
 from kshark_spark.compressed import compress
 from kshark_spark.rows import Row, collected, in_batches
 from kshark_spark.screen import Suspects

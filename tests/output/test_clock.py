@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kshark.output.clock import Clock
-from kshark.output.units import clock
+from kshark.units import clock
 
 TIMES = st.integers(0, 2**63 - 1) | st.integers(1_795_262_586_000_000_000, 1_795_262_589_000_000_000)
 

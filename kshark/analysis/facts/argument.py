@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,9 +15,7 @@ from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.known import NOTHING_HIDDEN, Known
 from kshark.anomaly import Blame
-from kshark_dissectors.enums import ErrorCode
-
-_ERRORS: Final = {error.value: error.name for error in ErrorCode}
+from kshark.error_names import ERROR_NAMES
 
 
 def refused_with(error: int | None) -> str:
@@ -25,7 +23,7 @@ def refused_with(error: int | None) -> str:
 
     `error` None: the answer has an error code for each requested item instead of one for all.
     """
-    return "was refused" if error is None else f"was refused with {_ERRORS.get(error, f'error {error}')}"
+    return "was refused" if error is None else f"was refused with {ERROR_NAMES.get(error, f'error {error}')}"
 
 
 def outcome(error: int | None) -> str:

@@ -15,10 +15,10 @@ from kshark.analysis.results.observed import OTHERS
 from kshark.analysis.results.statistics import LONG_POLLS, Waits, counts_of, throttled
 from kshark.analysis.results.subjects import Content, Subjects
 from kshark.endpoints import host_of
+from kshark.error_names import ERROR_NAMES
 from kshark.model import Event, Exchange, Message
 from kshark.names import TopicNames
 from kshark.registry import Registry
-from kshark_dissectors.enums import ErrorCode
 from kshark_dissectors.topics import NAMING_APIS
 
 #: The keys of `--by`, and what each is.
@@ -300,7 +300,10 @@ class Breakdown:
                     named |= {"api_key": None if others else value}
                     named |= {"api": value if others else self._registry.name(value)}
                 case "error":
-                    named |= {"error_code": None if others else value, "error": value if others else _ERRORS.get(value)}
+                    named |= {
+                        "error_code": None if others else value,
+                        "error": value if others else ERROR_NAMES.get(value),
+                    }
                 case "software":
                     software, version = (value, None) if others else value
                     named |= {"software": software, "software_version": version}
@@ -325,9 +328,6 @@ class Breakdown:
             "fetched_bytes": counts.fetched_bytes,
             "throttle_ms": throttle if counts.throttled else None,
         }
-
-
-_ERRORS: Final = {member.value: member.name for member in ErrorCode}
 
 
 def _sortable(value: Any) -> Any:

@@ -17,6 +17,7 @@ from kshark.analysis.results.observed import OTHERS
 from kshark.api_keys import FETCH, JOIN_GROUP, SHARE_ACKNOWLEDGE, SHARE_FETCH, SYNC_GROUP
 from kshark.codec.paths import values
 from kshark.endpoints import host_of
+from kshark.error_names import ERROR_NAMES
 from kshark.model import Closed, Event, Exchange, Flow, Message
 from kshark.registry import Registry
 from kshark_dissectors.enums import AcknowledgeType, ErrorCode
@@ -444,8 +445,7 @@ def acknowledged_types(batch: Any) -> Counter[int]:
 
 
 def _named(codes: Counter[int]) -> list[dict[str, Any]]:
-    names = {member.value: member.name for member in ErrorCode}
-    return [{"error_code": code, "error": names.get(code), "count": count} for code, count in codes.most_common()]
+    return [{"error_code": code, "error": ERROR_NAMES.get(code), "count": count} for code, count in codes.most_common()]
 
 
 def _group(name: str | None, counts: GroupCounts) -> dict[str, Any]:

@@ -33,10 +33,11 @@ from kshark.api_keys import (
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
-from kshark.incidents.sentences import counted, time_of
+from kshark.incidents.sentences import time_of
 from kshark.incidents.usage import is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Exchange, Flow, Gap, Message, Witness
+from kshark.units import counted
 from kshark_dissectors.enums import AcknowledgeType, ConfigOperation, ConfigResourceType, DeliveryState, ErrorCode
 
 #: Settings of a group and of a topic. Kafka: GroupConfig, TopicConfig, since 4.4.

@@ -18,9 +18,10 @@ from kshark.endpoints import address_of, endpoint, host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where
 from kshark.incidents.scene import Scene
-from kshark.incidents.sentences import counted, listed, seconds
+from kshark.incidents.sentences import listed, seconds
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Message, Weird, Witness
+from kshark.units import counted
 
 #: Most client hosts of an address that are counted apart.
 _HOSTS: Final = 100

@@ -17,10 +17,11 @@ from kshark.api_keys import METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROU
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
-from kshark.incidents.sentences import client_id_of, client_named, counted, seconds, span, time_of
+from kshark.incidents.sentences import client_id_of, client_named, seconds, span, time_of
 from kshark.incidents.usage import Member, is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Gap, Message, Witness
+from kshark.units import counted
 
 #: A member that sends heartbeats for so long, and so many, and fetches nothing, has stopped fetching.
 _LEAST_NS: Final = 30_000_000_000

@@ -20,9 +20,10 @@ from kshark.incidents.due import NEVER, Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.remedies import BETWEEN_BROKERS, OTHER_RULES, REMEDY_APIS, Remedy, is_retry, remedy_of
 from kshark.incidents.scene import Scene
-from kshark.incidents.sentences import client_id_of, counted, listed, seconds, span, time_of
+from kshark.incidents.sentences import client_id_of, listed, seconds, span, time_of
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Gap, Message, Witness
+from kshark.units import counted
 from kshark_dissectors.enums import ApiKey as A
 from kshark_dissectors.enums import ErrorCode
 

@@ -15,10 +15,11 @@ from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
-from kshark.incidents.sentences import client_id_of, client_of, counted, listed, span
+from kshark.incidents.sentences import client_id_of, client_of, listed, span
 from kshark.incidents.usage import is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, Watcher
 from kshark.model import Exchange, Flow, Witness
+from kshark.units import counted
 from kshark_dissectors.enums import ErrorCode
 
 #: Refusals that are no further apart belong to one incident.

@@ -16,9 +16,10 @@ from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
-from kshark.incidents.sentences import client_id_of, client_named, counted, listed, seconds, span, time_of
+from kshark.incidents.sentences import client_id_of, client_named, listed, seconds, span, time_of
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Message, Witness
+from kshark.units import counted
 
 #: Pauses of a client that are no further apart belong to one incident.
 _PAUSE_NS: Final = 30_000_000_000

@@ -13,10 +13,11 @@ from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where
 from kshark.incidents.scene import Scene
-from kshark.incidents.sentences import counted, listed, seconds
+from kshark.incidents.sentences import listed, seconds
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Flow, Weird, Witness
 from kshark.tls.signs import ENCRYPTED
+from kshark.units import counted
 
 #: Failures of one kind that are farther apart are incidents of their own.
 _APART_NS: Final = 300_000_000_000

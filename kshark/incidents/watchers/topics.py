@@ -27,10 +27,11 @@ from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
-from kshark.incidents.sentences import client_id_of, client_of, clock, listed, time_of
+from kshark.incidents.sentences import client_id_of, client_of, listed, time_of
 from kshark.incidents.usage import FETCHES, HEARTBEATS, Client, is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Message, Witness
+from kshark.units import clock
 
 #: A client that has not fetched for so long, and a member without a heartbeat, do not use the topic any more.
 _IDLE_NS: Final = 60_000_000_000
@@ -158,7 +159,7 @@ class _Deletion:
             self.until,
             self.flow,
             f"topic {self.name} {how} by {client_of(self.flow, client_id_of(self.request))} at "
-            f"{clock(self.since.time_ns)} (packet {self.since.packet}) while {listed(uses)}: {self._failed()}",
+            f"{clock(self.since.time_ns, 3)} (packet {self.since.packet}) while {listed(uses)}: {self._failed()}",
             Where(topic_ids=ids),
             tuple(self.evidence),
             because=None if self.is_answered else "unanswered",

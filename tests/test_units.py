@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kshark.output.units import clock, counted, duration, milliseconds, moment, safe, shortened, size
+from kshark.units import clock, counted, duration, milliseconds, moment, safe, shortened, size
 
 
 @pytest.mark.parametrize(
