@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ CLEAN = CAPTURES / "share-java-explicit.pcap"
 
 
 @pytest.fixture
-def ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+def ctrl_c(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ctrl-C when the first packets have been read, in small pieces."""
     clip = Period.clip
 
@@ -30,6 +31,10 @@ def ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Period, "clip", clipped)
     monkeypatch.setattr(limits, "BATCH_BYTES", 1 << 16)
+    # A shell without job control starts commands in the background with SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("ctrl_c")

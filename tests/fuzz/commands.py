@@ -1,5 +1,5 @@
-"""Every command over damaged files and words by chance: it ends with exit code 0, 1 or 2, and errors are one
-sentence."""
+"""Every command over damaged files and words by chance: it ends with an exit code that its help names, and errors are
+one sentence."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import msgspec
 
 from kshark.capture import source
 from kshark.cli import COMMANDS, main
+from kshark.cli.check import NOTHING_JUDGED
 from tests.fuzz.captures import damaged
 from tests.fuzz.filters import names
 from tests.fuzz.kind import Broken, Kind, Seen, shorter, shorter_bytes
@@ -29,6 +30,8 @@ from tests.packets import Packet, pcap
 FAULT: Final = "a bug in kshark"
 #: Commands that end by themselves; live does not.
 ENDING: Final = [name for name in COMMANDS if name != "live"]
+#: Commands that judge: they alone end with 1 (a violation) and NOTHING_JUDGED.
+JUDGING: Final = ("check", "report")
 #: Where a damaged file, a folder to write to, and a small file stand in the words.
 FILE, FOLDER, TEXT = "FILE", "FOLDER", "TEXT"
 _OPTIONS: Final = (
@@ -106,15 +109,15 @@ class Commands(Kind[Call]):
             two = [*words, str(path), "--each"]
             if case.twice and run(two) != run([*two, "--jobs", "2"]):
                 raise Broken("two processes say something else than one", words)
-        if code not in (0, 1, 2):
-            raise Broken("another exit code than 0, 1 or 2", code)
+        if code not in (0, 1, 2, NOTHING_JUDGED):
+            raise Broken("another exit code than 0, 1, 2 or 3", code)
         if FAULT in said or "Traceback" in said:
             where = said[said.index(FAULT) :].partition(": ")[0] if FAULT in said else "a traceback"
             raise Broken(where, said)
-        if code == 2 and not said.strip():
-            raise Broken("exit code 2 without a word", words)
-        if code == 1 and case.words[0] not in ("check", "report"):
-            raise Broken("exit code 1 is a violation, which this command does not tell", words)
+        if code >= 2 and not said.strip():
+            raise Broken(f"exit code {code} without a word", words)
+        if code in (1, NOTHING_JUDGED) and case.words[0] not in JUDGING:
+            raise Broken(f"exit code {code} of a command that does not judge", words)
         return Seen(1, len(case.data), Counter({f"{case.words[0]} {code}": 1}))
 
     def smaller(self, case: Call) -> Iterator[Call]:
