@@ -261,6 +261,11 @@ class Flow(msgspec.Struct, eq=False):
         return self.ends[proxied.side] if proxied is not None and proxied.side == self.calling_side else None
 
     @property
+    def software(self) -> str | None:
+        """Name and version of the client, as it introduced itself (KIP-511)."""
+        return " ".join(part for part in (self.software_name, self.software_version) if part) or None
+
+    @property
     def content_bytes(self) -> int:
         """Payload bytes of both sides without PROXY headers."""
         return sum(self.stream_bytes) - (0 if self.proxied is None else self.proxied.size)

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kshark.analysis import Moment
-from kshark.analysis.facts.reading import doubt_of
+from kshark.analysis.facts.reading import is_whole
 from kshark.analysis.facts.settings import CONFIG_APIS
 from kshark.analysis.states.operations.chains import ADMINISTRATION_APIS, Administration
 from kshark.analysis.states.operations.listing import READS, Operation
@@ -160,9 +160,9 @@ class _Cluster:
         handler = _HANDLERS.get(handled)
         if handled in TOPIC_CHANGES:
             self.table.topics_changed_ns = request.time_ns
-        if not _whole(request):
+        if not is_whole(request):
             return ()
-        answer = event.response.body if event.response is not None and _whole(event.response) else None
+        answer = event.response.body if event.response is not None and is_whole(event.response) else None
         since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
         if handled in CONFIG_APIS:
             self.table.configured(handled, request.body, answer, at)
@@ -182,10 +182,6 @@ class _Cluster:
         for operation in operations:
             self.table.of(operation.group_id).administered(operation)
         return operations
-
-
-def _whole(message: Message) -> bool:
-    return message.body is not None and message.body is not UNSET and doubt_of(message) is None
 
 
 def _administered(request: Message) -> Sequence[str]:

@@ -58,10 +58,9 @@ class Explanations:
         #: By code, the highest last packet of the explanations up to each, as far as computed.
         self._reach: dict[str, list[int]] = {}
 
-    def add(self, incident: Incident) -> None:
-        """Add an incident. Its own finding is not explained by it."""
+    def add(self, incident: Incident, finding: Finding) -> None:
+        """Add an incident, with its finding, which it does not explain."""
         row, until = incident.row, _END if incident.until is None else incident.until.packet
-        finding = incident.finding()
         explanation = _Explanation(
             incident.since.packet, until, row, incident.where, finding.verdict, finding.unknown_because
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -10,12 +10,11 @@ from msgspec import UNSET, Struct
 
 from kshark.analysis.facts.bases import Lasted, resolution_ns
 from kshark.analysis.facts.clock import PacketTime
+from kshark.analysis.results.findings import SEVERITY
 from kshark.analysis.results.observed import Refusal
 from kshark.analysis.rules.rule import Rule, Verdict
 from kshark.anomaly import Blame
 from kshark.model import Exchange, Finding, Flow, Message, Witness
-
-_SEVERITY = {"violation": "error", "unknown": "warn", "note": "note"}
 
 
 class Where(Struct, frozen=True):
@@ -66,11 +65,10 @@ class Incident(Struct, frozen=True):
         verdict: Verdict = "unknown" if because else self.verdict
         where, flow = self.where, self.flow
         topic_id = next(iter(sorted(where.topic_ids)), None) if where.topic_ids else None
-        software = " ".join(part for part in (flow.software_name, flow.software_version) if part)
         return Finding(
             code=self.row.code,
             rule=self.row.number,
-            severity=_SEVERITY[verdict],  # type: ignore[arg-type]
+            severity=SEVERITY[verdict],
             verdict=verdict,
             blame="unknown" if verdict == "unknown" else self.blame,
             time_ns=self.since.time_ns,
@@ -87,7 +85,7 @@ class Incident(Struct, frozen=True):
             argument=self.text,
             unknown_because=because,
             client_id=self.client_id,
-            software=(software or None) if self.of_client else None,
+            software=flow.software if self.of_client else None,
             proxy=flow.proxy if self.of_client else None,
             until_ns=None if self.until is None else self.until.time_ns,
             until_packet=None if self.until is None else self.until.packet,
@@ -113,8 +111,3 @@ def _witness(item: Exchange | Message) -> Witness:
     return Witness(
         flow, number, None if request is None else request.packet, None if response is None else response.packet
     )
-
-
-def by_broker(flows: Iterable[Flow]) -> frozenset[str]:
-    """Return the addresses of these connections' brokers."""
-    return frozenset(flow.broker for flow in flows)

@@ -145,6 +145,6 @@ def remedy_of(api_key: int, code: int) -> Remedy | None:
 def is_retry(api_key: int, code: int) -> bool:
     """True if a client that sends such a request again right after this error retries.
 
-    After other errors it goes on with its next request.
+    After other errors it sends its next request.
     """
     return code in RETRIABLE or api_key == A.FETCH

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -36,7 +36,7 @@ class Incidents:
         self._quiet_ns = 0
         #: The incidents so far, for the findings that they explain.
         self.explanations: Final = Explanations()
-        #: Error codes that incidents explain, counted; whoever counts them empties it.
+        #: Error codes that incidents explain, counted, since the reader emptied it last.
         self.refusals: Final[Counter[Refusal]] = Counter()
         self._watchers = [watcher(self._scene, self._due) for watcher in watchers]
         #: Incidents whose times are not proved so far: a later packet may prove them.
@@ -50,31 +50,15 @@ class Incidents:
             for kind in (Opened, HalfClosed, Closed, Gap)
         }
 
-    def page(self, events: Iterable[Event], refusals: Refusals = _NO_REFUSALS) -> list[Finding]:  # noqa: C901 - hot
+    def page(self, events: Iterable[Event], refusals: Refusals = _NO_REFUSALS) -> list[Finding]:
         """Return the incidents that these events decide."""
         incidents: list[Incident] = []
         findings: list[Finding] = []
-        scene, due, of_requests, opened = self._scene, self._due, self._of_requests, self._scene.open
         for event in events:
             kind = type(event)
             if kind is Message:
-                request: Any = event
-                if request.kind != "request":
-                    continue
-                time_ns = scene.time_ns = max(scene.time_ns, request.time_ns)
-                if time_ns > due.next_ns or time_ns > self._quiet_ns:
-                    self._passed(request.packet, time_ns, incidents)
-                scene.packet, self._quiet_ns = request.packet, time_ns + limits.QUIET_NS
-                flow = request.flow
-                if flow in opened:
-                    opened[flow][id(request)] = (request,)
-                else:
-                    opened[flow] = ByMessage({id(request): (request,)})
-                watchers = of_requests.get(request.api_key)
-                if watchers is None:
-                    watchers = of_requests[request.api_key] = self._watching(request.api_key, "requests")
-                for watcher in watchers:
-                    incidents += watcher.request(request)
+                if event.kind == "request":  # type: ignore[union-attr]
+                    self._request(event, incidents)  # type: ignore[arg-type]
             elif kind is Exchange:
                 self._exchange(event, refusals, incidents)  # type: ignore[arg-type]
             elif kind is Weird:
@@ -110,10 +94,11 @@ class Incidents:
     def _reported(self, incidents: Iterable[Incident]) -> list[Finding]:
         findings = []
         for incident in incidents:
-            self.explanations.add(incident)
+            finding = incident.finding()
+            self.explanations.add(incident, finding)
             if incident.refusals:
                 self.refusals.update(incident.refusals)
-            findings.append(incident.finding())
+            findings.append(finding)
         return findings
 
     def _at(self, packet: int, time_ns: int, incidents: list[Incident]) -> None:
@@ -131,6 +116,19 @@ class Incidents:
             self._scene.pauses.append((self._quiet_ns - limits.QUIET_NS, time_ns))
         for awaited in self._due.passed(time_ns):
             incidents += awaited.missed()
+
+    def _request(self, request: Message, incidents: list[Incident]) -> None:
+        self._at(request.packet, request.time_ns, incidents)
+        opened, flow, api_key = self._scene.open, request.flow, request.api_key
+        if flow in opened:
+            opened[flow][id(request)] = (request,)
+        else:
+            opened[flow] = ByMessage({id(request): (request,)})
+        watchers = self._of_requests.get(api_key)
+        if watchers is None:
+            watchers = self._of_requests[api_key] = self._watching(api_key, "requests")
+        for watcher in watchers:
+            incidents += watcher.request(request)
 
     def _exchange(self, exchange: Exchange, refusals: Refusals, incidents: list[Incident]) -> None:
         request, response = exchange.request, exchange.response
@@ -181,8 +179,4 @@ class Incidents:
     def _watching(self, api: Any, of: str) -> tuple[Watcher, ...]:
         """Return the watchers whose attribute `of`, a set of APIs, has this API, or is None."""
         takes = ((watcher, getattr(watcher, of)) for watcher in self._watchers)
-        return tuple(watcher for watcher, apis in takes if apis is None or _has(apis, api))
-
-
-def _has(apis: Container[Any], api: Any) -> bool:
-    return api in apis
+        return tuple(watcher for watcher, apis in takes if apis is None or api in apis)

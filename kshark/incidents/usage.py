@@ -10,22 +10,12 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from kshark import limits
-from kshark.analysis.facts.reading import doubt_of
+from kshark.analysis.facts.reading import is_whole
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, FETCH, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.model import Exchange, Flow, Message
 
 _PARTITION: Final = attrgetter("partition")
 _PARTITION_INDEX: Final = attrgetter("partition_index")
-
-
-def is_readable(message: Message | None) -> bool:
-    """True if the fields of a message are there, and reliable."""
-    return (
-        message is not None
-        and message.body is not None
-        and message.body is not UNSET
-        and (message.weird is UNSET or doubt_of(message) is None)
-    )
 
 
 class Client:
@@ -110,7 +100,7 @@ class Usage:
         """Take a request of FETCHES."""
         body: Any = request.body
         client = self._clients.get(flow.id)
-        if request.weird is not UNSET and not is_readable(request):
+        if request.weird is not UNSET and not is_whole(request):
             return
         epoch = body.share_session_epoch if request.api_key == SHARE_FETCH else getattr(body, "session_epoch", -1)
         if client is not None and epoch > 0 and not body.topics and not body.forgotten_topics_data:
@@ -125,7 +115,7 @@ class Usage:
     def heartbeat(self, exchange: Exchange) -> Member | None:
         """Take a heartbeat of HEARTBEATS with its answer. Return the member; None if it is not in the group."""
         request, response = exchange.request, exchange.response
-        if request is None or response is None or not is_readable(request) or not is_readable(response):
+        if request is None or response is None or not is_whole(request) or not is_whole(response):
             return None
         asked: Any = request.body
         answer: Any = response.body

@@ -9,7 +9,8 @@ from typing import Any, Final
 from kshark import limits
 from kshark.analysis import APIS as ANALYSED
 from kshark.analysis import Analyzer, Change, Holder, InFlightState, Listed, ListedSession
-from kshark.analysis.results.statistics import acknowledged_types, is_whole, waited_in_full
+from kshark.analysis.facts.reading import is_whole
+from kshark.analysis.results.statistics import acknowledged_types, waited_in_full
 from kshark.api_keys import (
     PRODUCE,
     READ_SHARE_GROUP_STATE,

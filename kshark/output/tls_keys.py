@@ -52,7 +52,7 @@ _NOT: Final = (
     "The private key of a broker does not help: TLS 1.3 always agrees on keys that no certificate shows (ephemeral "
     "Diffie-Hellman), and so does TLS 1.2 as brokers and clients use it today."
 )
-_SECRET: Final = "Whoever has the log and the capture can read all of it, passwords too: delete the log after use."
+_SECRET: Final = "With the log and the capture, anybody can read all of it, passwords too: delete the log after use."
 
 
 def tls_keys_lines(width: int | None = None) -> Iterator[Line]:

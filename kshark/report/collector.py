@@ -135,7 +135,7 @@ class Collector:
         if waiting is None:
             return
         flow, asked, steps = waiting
-        software = " ".join(part for part in (flow.software_name, flow.software_version) if part)
+        software = flow.software or ""
         host = host_of(flow.client)
         for (client_id, key, version), count in asked.items():
             self._to.clients.add(Caller(client_id, software, host), count)

@@ -35,7 +35,7 @@ def explained(finding: Finding, since: int = 10, until: int | None = 20, **where
     explanations = Explanations()
     end = None if until is None else PacketTime(until, 0)
     incident = Incident(ROW, PacketTime(since, 0), end, FLOW, "", Where(**where), because=because)
-    explanations.add(incident)
+    explanations.add(incident, incident.finding())
     return explanations.explained(finding)
 
 
@@ -93,7 +93,8 @@ def test_the_last_incident_that_fits_is_named_whatever_came_after_it() -> None:
     for since, until in ((1, 5), (2, 40), (11, 12), (13, 14), (26, 27)):
         host = "10.0.0.2" if since in (13, 26) else "10.0.0.1"
         where = Where(hosts=frozenset({host}))
-        explanations.add(Incident(ROW, PacketTime(since, 0), PacketTime(until, 0), FLOW, "", where))
+        incident = Incident(ROW, PacketTime(since, 0), PacketTime(until, 0), FLOW, "", where)
+        explanations.add(incident, incident.finding())
     assert explanations.explained(LATE).event_packet == 11
     assert explanations.explained(replace(LATE, witness=[Witness(0, 2, 30, 31)])).event_packet == 2
 
@@ -102,5 +103,6 @@ def test_a_limit_of_incidents_leaves_findings_as_they_are(monkeypatch: pytest.Mo
     monkeypatch.setattr(limits, "INCIDENTS", 1)
     explanations = Explanations()
     for since in (1, 28):
-        explanations.add(Incident(ROW, PacketTime(since, 0), PacketTime(since + 1, 0), FLOW, "", Where()))
+        incident = Incident(ROW, PacketTime(since, 0), PacketTime(since + 1, 0), FLOW, "", Where())
+        explanations.add(incident, incident.finding())
     assert explanations.explained(LATE) is LATE

@@ -116,12 +116,6 @@ class ConnectionFacts:
         return via(self.flow.client, self.flow.proxy)
 
     @property
-    def software(self) -> str | None:
-        """Name and version from the client's ApiVersions request (KIP-511)."""
-        parts = [part for part in (self.flow.software_name, self.flow.software_version) if part]
-        return " ".join(parts) or None
-
-    @property
     def refuses_header(self) -> bool:
         """True if the broker ended the connection, which began with a PROXY header, without an answer."""
         flow, end = self.flow, self.end

@@ -59,6 +59,16 @@ def doubt_of(message: Message) -> str | None:
     return doubt_by([*message.weird, *misfits])
 
 
+def is_whole(message: Message | None) -> bool:
+    """True if the body of a message was read to its end, and is reliable."""
+    return (
+        message is not None
+        and message.body is not None
+        and message.body is not UNSET
+        and (message.weird is UNSET or doubt_of(message) is None)
+    )
+
+
 def doubt_by(codes: Iterable[str]) -> str | None:
     """Return why a message with these codes is unreliable. "cut" comes first, because a cut message lacks fields."""
     doubts = [_DOUBTS[code] for code in codes if code in _DOUBTS]

@@ -14,7 +14,7 @@ from kshark.analysis.runners.verdict import Verdict
 from kshark.anomaly import Blame
 from kshark.model import Finding, Witness
 
-_SEVERITY: Final[dict[str, Literal["error", "warn", "note"]]] = {
+SEVERITY: Final[dict[str, Literal["error", "warn", "note"]]] = {
     "violation": "error",
     "unknown": "warn",
     "note": "note",
@@ -33,7 +33,7 @@ def finding_of(reported: Verdict) -> Finding:
     return Finding(
         code=rule.code,
         rule=rule.number,
-        severity=_SEVERITY[verdict or "unknown"],
+        severity=SEVERITY[verdict or "unknown"],
         verdict=verdict,  # type: ignore[arg-type]
         blame=accused,
         time_ns=position.time_ns,
@@ -50,7 +50,7 @@ def finding_of(reported: Verdict) -> Finding:
         argument=argument.sentence,
         unknown_because=because,
         client_id=about.client_id,
-        software=position.connection.software,
+        software=position.connection.flow.software,
         first_offset=first_offset,
         last_offset=last_offset,
         proxy=flow.proxy,

@@ -90,7 +90,7 @@ class OutcomesOfMembers:
             if len(self.of) >= limits.STATISTICS_ROWS:
                 return
             connection = step.connection
-            outcomes = self.of[key] = Outcomes(step.client_id, connection.host, connection.software)
+            outcomes = self.of[key] = Outcomes(step.client_id, connection.host, connection.flow.software)
             outcomes.since_ns, outcomes.first_packet = step.time_ns, step.packet
         outcomes.until_ns, outcomes.last_packet = step.time_ns, step.packet
         if step.is_fetch:

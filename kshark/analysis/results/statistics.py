@@ -8,10 +8,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from msgspec import UNSET
-
 from kshark import limits
-from kshark.analysis.facts.reading import doubt_of
+from kshark.analysis.facts.reading import is_whole
 from kshark.analysis.results.error_codes import ErrorCodes
 from kshark.analysis.results.observed import OTHERS
 from kshark.api_keys import FETCH, JOIN_GROUP, SHARE_ACKNOWLEDGE, SHARE_FETCH, SYNC_GROUP
@@ -416,11 +414,6 @@ def counts_of(outcomes: Counter[str]) -> dict[str, int]:
     """Return the exchanges by outcome; `body_cut` (the snap length cut the answer) only if there are any."""
     shown = {outcome: outcomes[outcome] for outcome in ("answered", "unanswered", "one_way", "orphan")}
     return {**shown, "body_cut": outcomes["body_cut"]} if outcomes["body_cut"] else shown
-
-
-def is_whole(message: Message) -> bool:
-    """True if the body was read to its end and is reliable."""
-    return message.body is not None and message.body is not UNSET and doubt_of(message) is None
 
 
 def waited_in_full(body: Any, latency_ns: int) -> bool:

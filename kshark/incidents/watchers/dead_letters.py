@@ -16,6 +16,7 @@ from msgspec import Struct
 from kshark import limits
 from kshark.analysis.facts.bases import NO_ADMIN, NO_CONNECTION
 from kshark.analysis.facts.clock import PacketTime
+from kshark.analysis.facts.reading import is_whole
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.rules.rule import Rule
 from kshark.api_keys import (
@@ -34,7 +35,6 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import time_of
-from kshark.incidents.usage import is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Exchange, Flow, Gap, Message, Witness
 from kshark.units import counted
@@ -153,7 +153,7 @@ class DeadLetters(Watcher):
         request, response = exchange.request, exchange.response
         if request is None or response is None or (not self._groups and request.api_key in _RECORDS):
             return NOTHING
-        if not is_readable(request) or not is_readable(response):
+        if not is_whole(request) or not is_whole(response):
             return NOTHING
         api_key, cluster = request.api_key, self.scene.cluster_of(exchange.flow)
         if api_key in _SESSION:

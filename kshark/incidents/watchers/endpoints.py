@@ -57,7 +57,7 @@ class _Named(NamedTuple):
 
 @dataclass(slots=True)
 class _Endpoint:
-    """An address that answers named: the hosts that were told, and their attempts to connect."""
+    """An address that answers named: the hosts that got these answers, and their attempts to connect."""
 
     named: _Named
     is_in_metadata: bool = False
@@ -71,7 +71,7 @@ class _Endpoint:
     witness: list[Witness] = field(default_factory=list)
 
     def knows(self, host: str) -> bool:
-        """True if the host was told, as far as the hosts are counted."""
+        """True if the host got such an answer, as far as the hosts are counted."""
         return host in self.informed or len(self.informed) >= _HOSTS
 
     def attempt(self, flow: Flow, host: str, what: str) -> None:

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.analysis.facts.bases import AT_LEAST, NO_CONNECTION
 from kshark.analysis.facts.clock import PacketTime
+from kshark.analysis.facts.reading import is_whole
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.rules.rule import Rule
 from kshark.api_keys import METADATA, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
@@ -18,7 +19,7 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_named, seconds, span, time_of
-from kshark.incidents.usage import Member, is_readable
+from kshark.incidents.usage import Member
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Gap, Message, Witness
 from kshark.units import counted
@@ -81,7 +82,7 @@ class Members(Watcher):
 
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
         request = exchange.request
-        if request is None or (request.weird is not UNSET and not is_readable(request)):
+        if request is None or (request.weird is not UNSET and not is_whole(request)):
             return NOTHING
         if request.api_key in _SESSION:
             return self._fetched(exchange, request)
@@ -141,7 +142,7 @@ class Members(Watcher):
     def _beat(self, exchange: Exchange, request: Message) -> Iterable[Incident]:
         key = _key(request)
         fetcher, response = self._fetchers.get(key), exchange.response
-        if fetcher is None or response is None or not is_readable(response):
+        if fetcher is None or response is None or not is_whole(response):
             return NOTHING
         body: Any = response.body
         member = self.scene.usage.members.get(key)

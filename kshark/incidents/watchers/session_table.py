@@ -8,6 +8,7 @@ from typing import Any, Final
 from kshark import limits
 from kshark.analysis.facts.bases import SHARE_SESSIONS
 from kshark.analysis.facts.clock import PacketTime
+from kshark.analysis.facts.reading import is_whole
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.rules.rule import Rule
 from kshark.api_keys import SHARE_FETCH
@@ -16,7 +17,6 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, listed, span
-from kshark.incidents.usage import is_readable
 from kshark.incidents.watcher import NOTHING, Awaited, Watcher
 from kshark.model import Exchange, Flow, Witness
 from kshark.units import counted
@@ -127,7 +127,7 @@ class SessionTables(Watcher):
 
     def refused(self, exchange: Exchange, codes: Sequence[PlacedCode]) -> Iterable[Incident]:
         request = exchange.request
-        if request is None or request.api_key != SHARE_FETCH or not is_readable(request) or not _is_full(exchange):
+        if request is None or request.api_key != SHARE_FETCH or not is_whole(request) or not _is_full(exchange):
             return NOTHING
         broker = exchange.flow.broker
         table = self._tables.get(broker)
@@ -158,7 +158,7 @@ def _opens(exchange: Exchange) -> bool:
 def _is_full(exchange: Exchange) -> bool:
     """True if a session was refused for lack of room. Kafka 4.0 answers an initial epoch with 122 for that reason."""
     response = exchange.response
-    code = getattr(response.body, "error_code", None) if response is not None and is_readable(response) else None
+    code = getattr(response.body, "error_code", None) if response is not None and is_whole(response) else None
     if code == ErrorCode.SHARE_SESSION_LIMIT_REACHED:
         return True
     is_old = exchange.request is not None and exchange.request.version == 0

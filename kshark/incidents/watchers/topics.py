@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.bases import NO_ADMIN
+from kshark.analysis.facts.reading import is_whole
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.rules.rule import Rule
 from kshark.api_keys import (
@@ -28,7 +29,7 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, listed, time_of
-from kshark.incidents.usage import FETCHES, HEARTBEATS, Client, is_readable
+from kshark.incidents.usage import FETCHES, HEARTBEATS, Client
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Message, Witness
 from kshark.units import clock
@@ -201,7 +202,7 @@ class Topics(Watcher):
 
     def request(self, request: Message) -> Iterable[Incident]:
         flow = self.scene.flows.get(request.flow)
-        if flow is not None and is_readable(request):
+        if flow is not None and is_whole(request):
             self._asked(request, flow)
         return NOTHING
 
@@ -301,7 +302,7 @@ class Topics(Watcher):
 
     def _answered(self, exchange: Exchange) -> None:
         """Confirm the deletions of an answered request; forget those that were refused."""
-        if exchange.response is None or not is_readable(exchange.response):
+        if exchange.response is None or not is_whole(exchange.response):
             return
         deleted = [{*filter(None, topic)} for topic in _accepted(exchange, "responses")]
         for deletion in [it for it in self._deletions if it.request is exchange.request]:

@@ -43,11 +43,11 @@ def known() -> Connections:
 
 def test_whose_it_is() -> None:
     each = connection(client="[fe80::1]:50000")
-    assert (each.client, each.host, each.software) == ("[fe80::1]:50000", "[fe80::1]", None)
+    assert (each.client, each.host, each.flow.software) == ("[fe80::1]:50000", "[fe80::1]", None)
     each.flow.software_name, each.flow.software_version = "librdkafka", "2.5"
-    assert each.software == "librdkafka 2.5"
+    assert each.flow.software == "librdkafka 2.5"
     each.flow.software_version = None
-    assert each.software == "librdkafka"
+    assert each.flow.software == "librdkafka"
 
 
 def test_the_first_of_its_ends_between_two_packets() -> None:
