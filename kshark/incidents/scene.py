@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from kshark import limits
 from kshark.analysis.facts.bases import Duration, Lasted
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.clock import Durations, PacketTime
+from kshark.analysis.facts.reading import doubt_of
 from kshark.analysis.results.error_codes import ErrorCodes
 from kshark.api_keys import METADATA
 from kshark.incidents.usage import Usage
@@ -19,6 +20,7 @@ from kshark.names import TopicNames
 from kshark.registry import Registry
 from kshark_dissectors.topics import NAMING_APIS
 
+_MS: Final = 1_000_000
 _TROUBLES: Final = frozenset({"UNACKNOWLEDGED", "SYN_UNANSWERED", "WINDOW_CLOSED"})
 #: Codes of the weirds that the scene reads.
 WEIRDS: Final = CLOCK_DOUBTS | DISORDERS | _TROUBLES | {"ACKNOWLEDGED_LATE", "WINDOW_OPENED"}
@@ -53,8 +55,10 @@ class Scene:
         self.durations: Final = Durations()
         self.names: Final = TopicNames(registry)
         self.codes: Final = ErrorCodes(registry)
-        #: By connection, until when its last throttled answer lets the client wait. Fed by the watcher Throttling.
+        #: By connection, until when its last throttled answer lets the client wait.
         self.throttled_until: Final[dict[int, int]] = {}
+        #: The wait that the current answer asks for; 0 if none.
+        self.throttle_ns = 0
         #: Fed by the watcher Topics.
         self.usage: Final = Usage()
 
@@ -87,6 +91,14 @@ class Scene:
             now = self._now = PacketTime(self.packet, self.time_ns)
         return now
 
+    def throttle(self, response: Message) -> None:
+        """Take the throttle time of an answer."""
+        self.throttle_ns = 0
+        throttle_ms: Any = getattr(response.body, "throttle_time_ms", 0)
+        if throttle_ms and throttle_ms > 0 and doubt_of(response) is None:
+            self.throttle_ns = throttle_ms * _MS
+            self.throttled_until[response.flow] = self.time_ns + self.throttle_ns
+
     def gave_up(self, exchange: Exchange) -> None:
         """Take an exchange without an answer, after the watchers have seen it."""
         if exchange.request is not None and exchange.outcome == "unanswered":
@@ -98,6 +110,7 @@ class Scene:
         self.open.pop(flow, None)
         self.answered.pop(flow, None)
         self.given_up.pop(flow, None)
+        self.throttled_until.pop(flow, None)
         for side in (0, 1):
             self.unacked.pop((flow, side), None)
             self.closed_windows.pop((flow, side), None)
@@ -131,7 +144,12 @@ class Scene:
 
     def longest_pause_ns(self, since_ns: int, until_ns: int) -> int:
         """Return the longest time between two times in which the capture shows nothing of anybody."""
-        return max((min(until_ns, to) - max(since_ns, begin) for begin, to in self.pauses), default=0)
+        longest_ns = 0
+        for begin, to in reversed(self.pauses):
+            if to <= since_ns:
+                break
+            longest_ns = max(longest_ns, min(until_ns, to) - max(since_ns, begin))
+        return longest_ns
 
     def lasted(self, least_ns: int, since: PacketTime, until: PacketTime | None = None) -> Lasted:
         """Return the ground that at least this time passed between two packets; `until` None: until now."""

@@ -104,10 +104,12 @@ class Incidents:
     def _at(self, packet: int, time_ns: int, incidents: list[Incident]) -> None:
         """Move to a packet, and report first what was due before it and did not come."""
         scene = self._scene
-        time_ns = scene.time_ns = max(scene.time_ns, time_ns)
-        if time_ns > self._due.next_ns or time_ns > self._quiet_ns:
-            self._passed(packet, time_ns, incidents)
-        scene.packet, self._quiet_ns = packet, time_ns + limits.QUIET_NS
+        if time_ns > scene.time_ns:
+            scene.time_ns = time_ns
+            if time_ns > self._due.next_ns or time_ns > self._quiet_ns:
+                self._passed(packet, time_ns, incidents)
+            self._quiet_ns = time_ns + limits.QUIET_NS
+        scene.packet = packet
 
     def _passed(self, packet: int, time_ns: int, incidents: list[Incident]) -> None:
         """Note a pause before a packet, and report what was due and did not come."""
@@ -120,10 +122,10 @@ class Incidents:
     def _request(self, request: Message, incidents: list[Incident]) -> None:
         self._at(request.packet, request.time_ns, incidents)
         opened, flow, api_key = self._scene.open, request.flow, request.api_key
-        if flow in opened:
-            opened[flow][id(request)] = (request,)
-        else:
-            opened[flow] = ByMessage({id(request): (request,)})
+        requests = opened.get(flow)
+        if requests is None:
+            requests = opened[flow] = ByMessage()
+        requests[id(request)] = (request,)
         watchers = self._of_requests.get(api_key)
         if watchers is None:
             watchers = self._of_requests[api_key] = self._watching(api_key, "requests")
@@ -138,6 +140,7 @@ class Incidents:
             self._at(response.packet, response.time_ns, incidents)
             if response.api_key in NAMING_APIS:
                 self._name(response)
+            scene.throttle(response)
         if request is not None and (requests := scene.open.get(request.flow)) is not None:
             requests.pop(id(request), None)
         watchers = self._of_exchanges.get(message.api_key)

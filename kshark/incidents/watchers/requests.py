@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from kshark import limits
 from kshark.analysis.facts.bases import AT_LEAST
@@ -169,9 +169,8 @@ class Requests(Watcher):
         second = now.time_ns // _SECOND_NS
         if connection.heard[-1] != second:
             connection.heard.append(second)
-        throttle_ms: Any = getattr(response.body, "throttle_time_ms", 0)
-        if throttle_ms:
-            connection.muted_ns = now.time_ns + throttle_ms * 1_000_000
+        if scene.throttle_ns:
+            connection.muted_ns = now.time_ns + scene.throttle_ns
         return incidents
 
     def event(self, event: ConnectionEvent) -> Iterable[Incident]:
@@ -236,8 +235,7 @@ class Requests(Watcher):
 
     def _late(self, connection: _Connection, request: Message, response: Message, took_ns: int) -> Iterable[Incident]:
         """Judge a request whose answer took some time. Before KIP-219, a quota delayed the answer itself."""
-        throttle_ms: Any = getattr(response.body, "throttle_time_ms", 0)
-        if took_ns < limits.OVERDUE_WAITING_NS or throttle_ms:
+        if took_ns < limits.OVERDUE_WAITING_NS or self.scene.throttle_ns:
             return NOTHING
         late_ns = self.scene.now.time_ns - self._began_ns(response)  # the answer's first byte came earlier
         return self._overdue(connection, request, self.scene.waits_since(request), "answered", late_ns)
@@ -315,7 +313,7 @@ class Requests(Watcher):
     ) -> Iterator[Incident]:
         """Judge the first answer of a broker after a while: it may end a silence."""
         scene, broker, answered = self.scene, connection.broker, None
-        if getattr(response.body, "throttle_time_ms", 0) or self._began_ns(response) - last.time_ns < limits.SILENT_NS:
+        if scene.throttle_ns or self._began_ns(response) - last.time_ns < limits.SILENT_NS:
             return
         if request is not None:
             requests = 1 + len(scene.open.get(request.flow, ()))

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from kshark import limits
 from kshark.analysis.facts.bases import ANSWER_RECEIVED, AT_MOST, QUOTA, Duration, Lasted
 from kshark.analysis.facts.clock import PacketTime
-from kshark.analysis.facts.reading import doubt_of, knows_of
+from kshark.analysis.facts.reading import knows_of
 from kshark.analysis.rules.rule import Rule
 from kshark.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from kshark.endpoints import host_of
@@ -207,9 +207,8 @@ class Throttling(Watcher):
         response = exchange.response
         if response is None:
             return NOTHING
-        throttle_ms = getattr(response.body, "throttle_time_ms", 0)
-        if throttle_ms and throttle_ms > 0 and doubt_of(response) is None:
-            self._throttle(exchange, response, throttle_ms * 1_000_000)
+        if self.scene.throttle_ns:
+            self._throttle(exchange, response, self.scene.throttle_ns)
         elif self._clients and response.api_key in (FETCH, SHARE_FETCH):
             client = self._clients.get(_key(exchange))
             if client is not None:
@@ -219,12 +218,10 @@ class Throttling(Watcher):
     def event(self, event: ConnectionEvent) -> Iterable[Incident]:
         if isinstance(event, Closed):
             self._waits.pop(event.flow.id, None)
-            self.scene.throttled_until.pop(event.flow.id, None)
         return NOTHING
 
     def _throttle(self, exchange: Exchange, response: Message, throttle_ns: int) -> None:
         key, answered = _key(exchange), time_of(response)
-        self.scene.throttled_until[exchange.flow.id] = answered.time_ns + throttle_ns
         client = self._clients.get(key)
         if client is None:
             if len(self._clients) >= limits.FLOWS:
