@@ -14,6 +14,8 @@ from kshark.model import Finding
 from kshark.units import clock, counted, safe, shortened
 
 INCIDENTS: Final = frozenset(row.code for row in ROWS)
+#: Findings of these codes share a headline only if they have the same cause.
+_BY_CAUSE: Final = INCIDENTS | {"REQUEST_UNANSWERED", "EPOCH_REFUSED"}
 #: Names that are kept, and shown.
 _KEPT: Final = 100
 _SHOWN: Final = 3
@@ -25,7 +27,8 @@ Names = dict[str, None]
 class Sort(NamedTuple):
     """The properties that equal findings share. `event`: code and first packet of the incident that explains them.
 
-    `cause`: of an event. Rules share a headline whatever the causes are.
+    `cause`: of an event, and where causes matter to what people do. Other rules share a headline whatever the causes
+    are.
     """
 
     code: str
@@ -94,7 +97,7 @@ def sort_of(finding: Finding) -> Sort:
     event = None
     if finding.event_code is not UNSET and finding.event_packet is not UNSET:
         event = finding.event_code, finding.event_packet
-    cause = finding.cause if finding.code in INCIDENTS else None
+    cause = finding.cause if finding.code in _BY_CAUSE else None
     return Sort(finding.code, finding.verdict, finding.blame, event, cause)
 
 

@@ -9,8 +9,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
+from msgspec.structs import replace
+
 from kshark import limits
 from kshark.analysis import REASONS, MemberKey, Outcomes, Rule
+from kshark.analysis.rules.causes import ADVICE, CAUSES
 from kshark.headlines.alike import INCIDENTS, Alike, Sort, few, named, sort_of
 from kshark.headlines.headline import Headline
 from kshark.headlines.hurts import OfMember, hurts
@@ -22,6 +25,12 @@ from kshark.units import counted, duration, number
 _HEAVY: Final = 70
 #: Events that are shorter have no duration worth naming.
 _LASTING_NS: Final = 1_000_000_000
+#: Notes that hurt nobody because of their cause: clients end with a request open.
+_HARMLESS: Final = {("REQUEST_UNANSWERED", "client_closed"), ("REQUEST_UNANSWERED", None)}
+#: So many findings with one cause, and none with another, are a pattern.
+_PATTERN: Final = 5
+#: The first finding of a note is quoted if it is not longer.
+_QUOTED: Final = 120
 #: A time of day.
 _TIME: Final = re.compile(r"\b\d\d:\d\d:\d\d")
 #: Most names in a headline's fields.
@@ -53,7 +62,7 @@ class Headlines:
         self, outcomes: Mapping[MemberKey, Outcomes] = NO_OUTCOMES, capture: Iterable[Headline] = ()
     ) -> list[Headline]:
         """Return what to say first: about the capture, then who is hurt, events and rules, by weight."""
-        others = hurts(outcomes, self._of_members), self._events(), self._rules()
+        others = hurts(outcomes, self._of_members), self._events(), self._rules(), self._notes()
         found = sorted(chain.from_iterable(others), key=_rank)
         return [*capture, *(found or self._unproved())]
 
@@ -84,23 +93,51 @@ class Headlines:
             (sort, alike), *others = sorted(entries, key=lambda entry: (-_weight(entry[0].code), -entry[1].count))
             yield _broken(sort, alike, others)
 
+    def _notes(self) -> Iterator[Headline]:
+        """Yield what hurts without a fault of a party: notes that have a weight, and that no event explains."""
+        for sort, alike in self._alike.items():
+            rule = CODES[sort.code]
+            hurts = isinstance(rule, Rule) and not rule.accuses and rule.weight > 0 and sort.code not in INCIDENTS
+            if hurts and sort.verdict == "note" and sort.event is None and (sort.code, sort.cause) not in _HARMLESS:
+                yield _noted(sort, alike)
+
     def _unproved(self) -> Iterator[Headline]:
         """Yield the most frequent finding that is not proved: if nothing else is known, it is where to look."""
         unknown = [entry for entry in self._alike.items() if entry[0].verdict == "unknown"]
         if unknown:
             sort, alike = max(unknown, key=lambda entry: entry[1].count)
-            yield _suspected(sort, alike)
+            is_alone = sum(other.code == sort.code for other, _ in unknown) == 1
+            yield _suspected(sort, alike, has_pattern=is_alone and alike.count >= _PATTERN)
 
 
-def _suspected(sort: Sort, alike: Alike) -> Headline:
-    """Return the headline of a finding that is not proved. It accuses nobody."""
+def _noted(sort: Sort, alike: Alike) -> Headline:
+    """Return the headline of a note: what happened to whom, and the rest of the rule's text."""
+    what, _, rest = CODES[sort.code].text.removesuffix(".").partition(". ")
+    text = f"{what}: {named('client', alike.clients)}" if alike.clients else what
+    text += f", group {few(alike.groups)}" if len(alike.groups) == 1 else ""
+    text += f", {alike.when}."
+    if rest:
+        text += f" {rest}."
+    if len(alike.first.argument) <= _QUOTED:
+        text += f" {'First: ' if alike.count > 1 else ''}{_sentence(alike.first.argument)}"
+    return replace(_headline("hurt", text, sort, alike, Counter()), blame=None)
+
+
+def _suspected(sort: Sort, alike: Alike, *, has_pattern: bool) -> Headline:
+    """Return the headline of a finding that is not proved. It accuses nobody.
+
+    `has_pattern`: all findings of its rule have the same cause, and they are several.
+    """
     entry = CODES[sort.code]
     text = f"Not proved: {entry.text.rstrip('.')}"
     text += f": {named('client', alike.clients)}" if alike.clients else ""
     text += f", group {few(alike.groups)}" if len(alike.groups) == 1 else ""
     because = alike.first.unknown_because
     reason = f" {_sentence(REASONS[because])}" if because in REASONS else ""
-    return _headline("rule", f"{text}, {alike.when}.{reason}", sort, alike, Counter())
+    if has_pattern and sort.cause in ADVICE:
+        reason += f" Each time, {CAUSES[sort.cause]}."
+    headline = _headline("rule", f"{text}, {alike.when}.{reason}", sort, alike, Counter())
+    return headline if has_pattern else replace(headline, advice=entry.advice)
 
 
 def _broken(sort: Sort, alike: Alike, others: Sequence[_Entry] = ()) -> Headline:
@@ -130,7 +167,7 @@ def _headline(kind: str, text: str, sort: Sort, alike: Alike, more: Counter[str]
     return Headline(
         kind,  # type: ignore[arg-type]
         text,
-        entry.advice,
+        ADVICE.get(sort.cause or "", entry.advice),
         sort.code,
         sort.verdict,
         sort.blame,

@@ -30,6 +30,24 @@ _REASONS: Final = {
         "Take fewer records at a time, renew locks (Kafka 4.2), or raise group.share.record.lock.duration.ms.",
     ),
 }
+#: The same by the error code that refuses most of them, where no rule explains it.
+_OF_ERRORS: Final = {
+    6: (
+        "because another broker leads the partition",
+        "Fetch from the leader that the answers name, and acknowledge there.",
+    ),
+    29: ("", "Grant this user READ on the topic (kafka-acls)."),
+    30: ("", "Grant this user READ on the group (kafka-acls)."),
+    100: (
+        "because the broker knows no topic with this id",
+        "Look for the deletion of the topic (kshark events), and subscribe to the new one.",
+    ),
+    121: ("", "kshark deliveries shows the state of each record, and who held it then."),
+    124: (
+        "because the share coordinator has newer state of the partition: the records are delivered again",
+        "Look for a change of its leader, or a reset of its offsets, before this (kshark events).",
+    ),
+}
 
 #: Errors of whole requests, which rules about sessions explain: INVALID_REQUEST, SHARE_SESSION_NOT_FOUND,
 #: INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED.
@@ -85,9 +103,10 @@ def _refused(group_id: str | None, reason: str, members: list[Outcomes]) -> Head
     codes = Counter[int]()
     for of in members:
         codes.update({code: count for code, count in of.acknowledged.items() if code and code not in _OF_SESSIONS})
-    why, advice = _REASONS.get(reason, ("", ""))
+    (code, _), *_ = most = codes.most_common(2)
+    why, advice = _REASONS[reason] if reason else _OF_ERRORS.get(code, ("", ""))
     text = f"Client {_name(worst)}, group {shortened(group_id or '', 40)}: {_share(worst)} refused with "
-    text += ", ".join(_error(code) for code, _ in codes.most_common(2))
+    text += ", ".join(_error(code) for code, _ in most)
     text += f", {why}." if why else "."
     if others:
         shown = "; ".join(f"{_name(of, short=True)}: {_share(of, short=True)}" for of in others[:2])

@@ -11,7 +11,7 @@ from typing import Final
 
 from kshark.analysis import RULES, Rule
 from kshark.analysis.rules import BOOK
-from kshark.analysis.rules.causes import CAUSES
+from kshark.analysis.rules.causes import ADVICE, CAUSES
 from kshark.analysis.states.tables import SESSION
 from kshark.anomaly import CATALOGUE, Entry
 from kshark.conditions.condition import ALWAYS, Condition
@@ -138,6 +138,8 @@ def cause_lines(cause: str) -> Iterator[Line]:
     """Return the page of a cause: its meaning, and the rules that use it, with advice."""
     yield [(cause, CODE), ("  a cause", DIM)]
     yield from _wrapped(CAUSES[cause])
+    if cause in ADVICE:
+        yield from _facts(("advice", ADVICE[cause]))
     for rule in EVERY_RULE:
         if cause in rule.causes:
             yield []

@@ -51,6 +51,7 @@ def step(
     answer = None if error is None else Answer(last, last * MS, error, None, [(*one, 1) for one in acquired])
     api_key, api = (SHARE_FETCH, "ShareFetch") if fetch else (SHARE_ACKNOWLEDGE, "ShareAcknowledge")
     where = on or connection()
+    acknowledges = any(listed.acknowledged for listed in more.get("listed", ()))
     return ShareStep(
         where,
         api_key,
@@ -66,6 +67,7 @@ def step(
         doubt,
         answer,
         answer is not None,
+        acknowledges=acknowledges,
         **more,
     )
 

@@ -104,8 +104,42 @@ def test_a_client_that_loses_records_has_a_headline_of_its_own() -> None:
     ]
 
 
-def test_notes_are_no_headlines() -> None:
+def test_notes_of_rules_that_may_accuse_are_no_headlines() -> None:
     assert headlines(finding(verdict="note", blame="unknown")) == []
+
+
+def test_a_note_that_hurts_is_said_and_accuses_nobody() -> None:
+    (one,) = headlines(finding(code="POISON_RECORD", verdict="note", blame="unknown", cause=None))
+    assert one.kind == "hurt"
+    assert one.blame is None
+    assert one.text.startswith(
+        "Records reached the delivery limit of the group without being processed: client billing-3, group billing, "
+        "12:03:07.412. They are not delivered again."
+    )
+
+
+def test_a_note_that_an_event_explains_is_said_there_only() -> None:
+    note = finding(code="POISON_RECORD", verdict="note", blame="unknown", cause=None)
+    note.event_code, note.event_packet = "REQUEST_OVERDUE", 90412
+    assert [one.code for one in headlines(finding(**OVERDUE), note)] == ["REQUEST_OVERDUE"]
+
+
+@pytest.mark.parametrize(("cause", "said"), [("broker_closed", True), ("client_closed", False), (None, False)])
+def test_an_open_request_hurts_if_the_broker_ends_its_connection(cause: str | None, *, said: bool) -> None:
+    found = headlines(finding(code="REQUEST_UNANSWERED", verdict="note", blame="unknown", cause=cause))
+    assert [one.code for one in found] == (["REQUEST_UNANSWERED"] if said else [])
+    assert all("broker's log" in one.advice for one in found)
+
+
+def test_lost_records_come_before_mistakes_of_clients() -> None:
+    poison = finding(code="POISON_RECORD", verdict="note", blame="unknown", cause=None)
+    assert [one.code for one in headlines(*[finding()] * 50, poison)] == ["POISON_RECORD", "EPOCH_SKIP_AHEAD"]
+
+
+def test_the_advice_of_an_event_is_that_of_its_cause() -> None:
+    retries = {"code": "RETRY_WITHOUT_REMEDY", "verdict": "note", "argument": "client a sent 9 Produce requests"}
+    (one,) = headlines(finding(**retries, cause="no_coordinator_lookup"))
+    assert one.advice.startswith("Let the client ask for the coordinator (FindCoordinator)")
 
 
 def test_what_is_not_proved_accuses_nobody_and_is_said_where_nothing_else_is_known() -> None:
@@ -118,6 +152,24 @@ def test_what_is_not_proved_accuses_nobody_and_is_said_where_nothing_else_is_kno
     )
     assert one.blame == "unknown"
     assert [it.code for it in headlines(unknown, finding(code="TWO_COUNTERS"))] == ["TWO_COUNTERS"]
+
+
+def test_refusals_with_one_cause_are_a_pattern() -> None:
+    refused = finding(
+        code="EPOCH_REFUSED", verdict="unknown", blame="unknown", cause="after_acknowledgements",
+        unknown_because="hidden_traffic",
+    )  # fmt: skip
+    other = finding(code="EPOCH_REFUSED", verdict="unknown", blame="unknown", cause="unknown")
+    (one,) = headlines(*[refused] * 8)
+    assert one.text.endswith(
+        "Each time, the request before was an accepted ShareFetch with acknowledgements: the broker may have counted "
+        "it twice."
+    )
+    assert "the broker's vendor" in one.advice
+    for few in ([refused] * 2, [*[refused] * 8, other]):
+        (one,) = headlines(*few)
+        assert "Each time" not in one.text
+        assert one.advice.startswith("Open a new session")
 
 
 # -- events
@@ -184,7 +236,22 @@ def test_refused_acknowledgements_hurt_and_the_reason_is_said_where_findings_sho
 def test_without_findings_the_reason_is_not_said() -> None:
     (one,) = headlines(outcomes=[outcomes(fetches=2, records=2, acknowledged={0: 90, 121: 20})])
     assert one.text.endswith("20 of 110 records that it acknowledged were refused with INVALID_RECORD_STATE.")
-    assert one.advice == ""
+    assert one.advice.startswith("kshark deliveries")
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "advice"),
+    [
+        (29, "TOPIC_AUTHORIZATION_FAILED.", "READ on the topic"),
+        (100, "because the broker knows no topic with this id.", "kshark events"),
+        (124, "because the share coordinator has newer state of the partition", "change of its leader"),
+        (-1, "UNKNOWN_SERVER_ERROR.", ""),
+    ],
+)
+def test_an_error_that_says_why_is_read_out(error: int, said: str, advice: str) -> None:
+    (one,) = headlines(outcomes=[outcomes(fetches=2, records=2, acknowledged={0: 90, error: 20})])
+    assert said in one.text
+    assert advice in one.advice
 
 
 def test_a_few_refused_acknowledgements_hurt_nobody() -> None:

@@ -294,6 +294,8 @@ class ShareStep(Call, eq=False):
     """A ShareFetch or ShareAcknowledge request."""
 
     listed: Sequence[Listed] = ()
+    #: True if it acknowledges records; it still says so when `listed` was dropped.
+    acknowledges: bool = False
     forgotten: Sequence[Partition] = ()
     #: The request declares that it renews locks (KIP-1222).
     is_renewal: bool = False
@@ -377,10 +379,6 @@ class ShareStep(Call, eq=False):
     def is_trouble(self) -> bool:
         """True for an opening or a refusal. A healthy session has few of them."""
         return self.kind is INITIAL or self.refused
-
-    @property
-    def acknowledges(self) -> bool:
-        return any(listed.acknowledged for listed in self.listed)
 
     @property
     def asked_for(self) -> list[Partition]:

@@ -128,6 +128,10 @@ def step_of(request: Message, connection: ConnectionFacts) -> ShareStep | None:
     if doubt != "cut":
         if body.topics:
             step.listed = _listed(body.topics)
+            for listed in step.listed:
+                if listed.acknowledged:
+                    step.acknowledges = True
+                    break
         if getattr(body, "is_renew_ack", False) is True:
             step.is_renewal = True
         if step.is_fetch:

@@ -66,9 +66,12 @@ def unanswered(fault: ByteFault) -> Argument | None:
     """
     if fault.end is None or not fault.is_over or fault.connection.is_refused_header:
         return None
-    closed = "the connection ended" if fault.closed_by == "unknown" else f"the {fault.closed_by} closed the connection"
+    by = fault.closed_by
+    closed = "the connection ended" if by == "unknown" else f"the {by} closed the connection"
     return replace(
-        fault.at_end(), text=f"{fault.detail} was open when {closed}{fault.often} (packet {fault.end.packet})"
+        fault.at_end(),
+        text=f"{fault.detail} was open when {closed}{fault.often} (packet {fault.end.packet})",
+        cause=None if by == "unknown" else f"{by}_closed",
     )
 
 
@@ -128,7 +131,8 @@ ROWS: Final = (
     Rule(
         number=9,
         code="REQUEST_UNANSWERED",
-        text="A connection closed while a request was open.",
+        text="A connection ended while a request was open.",
+        causes=("broker_closed", "client_closed"),
         wrong="Metadata #7; A closes",
         right="Metadata #7; answer #7; A closes",
         source="Kafka: NetworkClient",
@@ -139,6 +143,7 @@ ROWS: Final = (
         weird=("REQUEST_UNANSWERED",),
         read="due",
         checks=(Check(unanswered),),
+        weight=30,
         advice="If the broker closed the connection, look at its log. If the client closed it, it gave up the open "
         "requests.",
     ),
@@ -193,6 +198,7 @@ ROWS: Final = (
         weird=("REQUEST_TIMEOUT_CLOSE",),
         read="due",
         checks=(Check(timed_out),),
+        weight=37,
         advice="Check whether the broker was blocked, or whether the network lost the request or its answer.",
     ),
 )

@@ -101,8 +101,31 @@ CAUSES: Final = {
     # Why a single request was refused.
     "invalid_member_id": "brokers do not accept this member id",
     "unknown": "the capture does not show the cause",
+    "after_acknowledgements": "the request before was an accepted ShareFetch with acknowledgements: the broker may "
+    "have counted it twice",
     # Why connections fail.
+    "broker_closed": "the broker closed the connection",
+    "client_closed": "the client closed the connection",
     "plain_client": "the client sends Kafka's requests without TLS to a listener that speaks TLS",
     "not_rewritten": "a proxy rewrites the brokers' addresses in Metadata, and not in other answers",
     "acks0_failed": "a broker does not answer Produce with acks=0: it closes the connection if the append fails",
+}
+
+#: What to do about a cause, where the advice of its rules has to speak of all causes.
+ADVICE: Final = {
+    "no_metadata_refresh": "Let the client ask for the partition's leader (Metadata) after this error, or use the "
+    "leader that the answer names (KIP-951), before it tries again.",
+    "no_coordinator_lookup": "Let the client ask for the coordinator (FindCoordinator) after this error, before it "
+    "tries again.",
+    "no_rejoin": "Let the member join again (JoinGroup) after this error: the group waits for it, and goes on without "
+    "it after the rebalance timeout.",
+    "member_id_not_adopted": "Let the client send JoinGroup again with the member id of the answer (KIP-394).",
+    "no_pause": "Let the client pause between attempts, longer each time (retry.backoff.ms, 100 ms, and "
+    "retry.backoff.max.ms, 1 s, in Java).",
+    "after_acknowledgements": "Compare the epochs with the broker's log at DEBUG. If no other connection used the "
+    "session, report it to the broker's vendor with these packets, and acknowledge with ShareAcknowledge meanwhile.",
+    "broker_closed": "Look into the broker's log at this time: a broker closes a connection when it cannot read a "
+    "request, when it shuts down, and when its own work on the request failed.",
+    "not_authorized": "Correct the credentials or grant the right (kafka-acls). Until then stop the client: it gets "
+    "the same answer each time.",
 }

@@ -291,8 +291,9 @@ ROWS: Final = (
     Rule(
         number=86,
         code="STRANDED_ACQUISITION",
-        text="Records were acquired and locked for a fetch that delivered none: it was throttled, overtaken, not "
+        text="Records were acquired and locked for a fetch that delivered none. It was throttled, overtaken, not "
         "answered, or failed.",
+        weight=33,
         advice="No records are lost: they are delivered again after their lock expires, but one delivery attempt is "
         "used up. Send one request per member at a time, wait longer for its answer than max_wait_ms, and check "
         "whether a quota throttles the client (throttle_time_ms above 0).",

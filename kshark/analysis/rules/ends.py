@@ -281,6 +281,7 @@ ROWS: Final = (
         number=31,
         code="SESSION_LIMIT",
         text="The broker has no room for another share session.",
+        weight=58,
         advice="Try again later with epoch 0. Raise group.share.max.share.sessions on the brokers (2000 by default), "
         "or close unused sessions.",
         wrong="ShareFetch epoch 0 → 133",

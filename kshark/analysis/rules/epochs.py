@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument
 from kshark.analysis.facts.bases import ANSWER_RECEIVED, AT_LEAST, AT_MOST, BETWEEN_CONNECTIONS, NO_CONNECTION, Limit
 from kshark.analysis.facts.calls import (
@@ -174,6 +176,17 @@ def accepted_invalid_epoch(situation: SessionSituation) -> Argument | None:
     return Argument(f"{anchor.story}; {step.story}, which was not due", (anchor, step), ABSENCE)
 
 
+def refused_unexplained(situation: SessionSituation) -> Argument:
+    """Report a refused epoch that no other check explains.
+
+    Some brokers refused the epoch that was due after each ShareFetch with acknowledgements (confluentinc/kafka#1109).
+    """
+    argument, step, anchor = not_explained(situation), situation.step, situation.session.anchor
+    if anchor is None or not (anchor.is_fetch and anchor.acknowledges) or step.epoch != next_epoch(anchor.epoch):
+        return argument
+    return replace(argument, cause="after_acknowledgements")
+
+
 EPOCH_REFUSED: Final = Rule(
     number=None,
     code="EPOCH_REFUSED",
@@ -183,9 +196,9 @@ EPOCH_REFUSED: Final = Rule(
     source="KIP-932",
     blame=(),
     verdicts=("unknown",),
-    causes=("unknown",),
+    causes=("unknown", "after_acknowledgements"),
     machine=SESSION,
-    checks=(Check(not_explained, replies=(INVALID_EPOCH,), trigger=UNTESTED, order=CATCH_ALL),),
+    checks=(Check(refused_unexplained, replies=(INVALID_EPOCH,), trigger=UNTESTED, order=CATCH_ALL),),
 )
 ROWS: Final = (
     Rule(

@@ -114,6 +114,7 @@ ROWS: Final = (
         number=92,
         code="ASSIGNED_NEVER_FETCHED",
         text="A member does not fetch a partition that is assigned to it. Other members get its records.",
+        weight=28,
         advice="List every assigned partition in the session with its leader. Look for a leader that Metadata does "
         "not name, and for an application that rarely polls. If no other member fetches the partition, its records "
         "are not consumed.",

@@ -82,6 +82,7 @@ ROWS: Final = (
         number=79,
         code="POISON_RECORD",
         text="Records reached the delivery limit of the group without being processed. They are not delivered again.",
+        weight=86,
         advice="Find out why consumers release these records or let their locks expire. The records are lost to the "
         "group, or are in its dead-letter queue (Kafka 4.4; kshark deliveries --offset N shows where). Reject "
         "records that cannot be processed. Raise share.delivery.count.limit only where another attempt helps.",

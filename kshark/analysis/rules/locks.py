@@ -57,8 +57,9 @@ ROWS: Final = (
     Rule(
         number=85,
         code="WINDOW_SATURATED",
-        text="A fetch gets no records: the partition has the maximum number of offsets in flight, and the first one "
-        "blocks the rest.",
+        text="A fetch gets no records from a full partition. It has the maximum number of offsets in flight, and the "
+        "first one blocks the rest.",
+        weight=45,
         advice="Check what the member that holds the first offset does with it: until then the partition delivers "
         "nothing new. Acknowledge each record as soon as it is processed. Raise "
         "group.share.partition.max.record.locks only where many records take long.",

@@ -315,6 +315,7 @@ ROWS: Final = (
         number=105,
         code="GROUP_FULL",
         text="The group has its maximum number of members.",
+        weight=58,
         advice="Run fewer members, or raise group.share.max.size (200 by default). Killed members count until their "
         "session timeout is over (45 s): let members leave with epoch -1.",
         wrong="ShareGroupHeartbeat epoch 0, topics t → 81",

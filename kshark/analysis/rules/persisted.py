@@ -265,6 +265,7 @@ ROWS: Final = (
         number=122,
         code="PERSIST_SLOW",
         text="The answer to acknowledgements is slow, mostly because of the share coordinator.",
+        weight=25,
         advice="Check why the share coordinator is slow: its log is __share_group_state, and each answer waits for "
         "the replicas of that log.",
         wrong="ShareAcknowledge epoch 1, accept 0-9 → …; WriteShareGroupState acknowledged 0-9 → …; 900 ms later; … → "

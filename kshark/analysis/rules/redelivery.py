@@ -390,6 +390,7 @@ ROWS: Final = (
         number=67,
         code="ACK_LOST_IN_FLIGHT",
         text="An acknowledgement was not answered and had no effect. The records are delivered again.",
+        weight=34,
         advice="Make sure that processing a record twice does no harm: delivery is at least once. Check why the "
         "connection ended before the answer came.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → …; A closes; by b: "
@@ -407,6 +408,7 @@ ROWS: Final = (
         number=68,
         code="NEVER_ACKED",
         text="Records were acquired, but neither acknowledged nor renewed before their lock expired.",
+        weight=35,
         advice="Check whether the consumer still polls: it may hang, need too long for one fetch (max.poll.records), "
         "or forget to acknowledge. If processing takes long, renew the lock or make it longer "
         "(share.record.lock.duration.ms).",
@@ -425,7 +427,8 @@ ROWS: Final = (
     Rule(
         number=87,
         code="LOCK_TIMEOUT_REDELIVERY",
-        text="Records are delivered again because their lock expired during processing: the consumer is too slow.",
+        text="Records are delivered again because their lock expired during processing. The consumer is too slow.",
+        weight=36,
         advice="Acknowledge records or renew their locks before these expire: fetch fewer at once (max.poll.records), "
         "or raise share.record.lock.duration.ms.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 20000 ms later; ShareAcknowledge epoch 1, accept 0-4 → 0; 11000 "
@@ -444,6 +447,7 @@ ROWS: Final = (
         code="RELEASE_STORM",
         text="A member releases most of the records of a topic that it acquires. They are delivered again until they "
         "reach the delivery limit.",
+        weight=45,
         advice="Check why the consumer cannot process them. Reject records that always fail instead of releasing them.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-12; ShareAcknowledge epoch 1, accept 0-2, release 3-5 → 0; "
         "ShareAcknowledge epoch 2, release 6-9 → 0; ShareAcknowledge epoch 3, release 10-12 → 0",
@@ -460,6 +464,7 @@ ROWS: Final = (
         number=69,
         code="REJECT_RATE",
         text="A member rejects many records of a topic. They are not delivered again.",
+        weight=50,
         advice="Check why the consumer rejects them (unreadable records, a CRC that does not match), and whether they "
         "are stored elsewhere: the group does not deliver them again.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-39; ShareAcknowledge epoch 1, accept 0-29, reject 30-32 → 0; "
@@ -476,7 +481,8 @@ ROWS: Final = (
     Rule(
         number=88,
         code="DUPLICATE_PROCESSING_WINDOW",
-        text="Two members accept the same records: the first one was too late, and both have processed them.",
+        text="Two members accept the same records. The first one was too late, and both have processed them.",
+        weight=60,
         advice="Make sure that processing a record twice does no harm. If processing takes longer than the lock, "
         "renew the lock, make it longer (share.record.lock.duration.ms), or fetch fewer records at once "
         "(max.poll.records).",

@@ -116,6 +116,7 @@ ROWS: Final = (
         read="share_requests",
         checks=(Check(ByteFault.argument),),
         sentence="early access to share groups",
+        weight=20,
         advice="Use brokers and clients of 4.2 or later: early access was no promise, and its protocol ended with "
         "Kafka 4.0.",
     ),
@@ -138,6 +139,7 @@ ROWS: Final = (
         when=ALWAYS,
         answer=any_of("groups", F("error_code") == _UNSUPPORTED_VERSION),
         sentence="share groups are switched off",
+        weight=70,
         advice="Switch them on for the cluster: kafka-features.sh upgrade --feature share.version=1.",
     ),
 )

@@ -79,7 +79,7 @@ def a_request_is_open_at_the_end() -> Said:
     connection = talk.connection()
     asked(connection)
     connection.close()
-    return talk, [note("REQUEST_UNANSWERED", len(talk.wire.packets) - 1)]
+    return talk, [note("REQUEST_UNANSWERED", len(talk.wire.packets) - 1, "client_closed")]
 
 
 @promise
@@ -90,7 +90,7 @@ def a_client_gives_up_a_request() -> Said:
     talk.pause(30)
     connection.close()
     end = len(talk.wire.packets) - 1
-    return talk, [note("REQUEST_TIMEOUT_CLOSE", end), note("REQUEST_UNANSWERED", end)]
+    return talk, [note("REQUEST_TIMEOUT_CLOSE", end), note("REQUEST_UNANSWERED", end, "client_closed")]
 
 
 @promise

@@ -141,3 +141,12 @@ def a_broker_refuses_the_due_epoch() -> Said:
     talk = Conversation()
     odd = opened(talk, 1).share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
     return talk, [unknown("EPOCH_REFUSED", odd, because="hidden_traffic", cause="unknown")]
+
+
+@promise
+def a_broker_refuses_the_due_epoch_after_acknowledgements() -> Said:
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(2, [0], acks=[(0, 4, 1)]).answered()
+    odd = a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    return talk, [unknown("EPOCH_REFUSED", odd, because="hidden_traffic", cause="after_acknowledgements")]

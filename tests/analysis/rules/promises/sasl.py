@@ -16,7 +16,7 @@ def a_request_before_authentication_is_complete() -> Said:
     asked(connection)
     broker_closes(connection)
     end = len(talk.wire.packets) - 1
-    return talk, [note("REQUEST_UNANSWERED", end), violation("SASL_SEQUENCE", end, blame="client")]
+    return talk, [note("REQUEST_UNANSWERED", end, "broker_closed"), violation("SASL_SEQUENCE", end, blame="client")]
 
 
 @promise
@@ -27,7 +27,7 @@ def a_client_closes_before_authentication_is_complete() -> Said:
     asked(connection)
     connection.close()
     end = len(talk.wire.packets) - 1
-    return talk, [note("REQUEST_UNANSWERED", end), unknown("SASL_SEQUENCE", end, because="end_not_seen")]
+    return talk, [note("REQUEST_UNANSWERED", end, "client_closed"), unknown("SASL_SEQUENCE", end, because="end_not_seen")]
 
 
 @promise
