@@ -243,6 +243,8 @@ SEARCH_PIECES: Final = 1 << 16
 #: one pair.
 CLOSED_FLOWS: Final = 10_000
 CLOSED_FLOWS_PER_PAIR: Final = 8
+#: Ended connections whose open requests are remembered, so that a late answer on the next connection is recognised.
+ENDED_UNANSWERED: Final = 1_000
 #: An incident of a broker that does not answer: the shortest silence, how far requests must be beyond their own wait,
 #: and the factor of the broker's usual time for an answer.
 SILENT_NS: Final = 1_000_000_000

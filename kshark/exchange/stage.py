@@ -8,6 +8,7 @@ repeat and reuse them. Where one API's wire format differs from all others, its 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final
@@ -89,6 +90,8 @@ class ExchangeStage:
         self._records = records
         self._knows = knows
         self._connections: dict[int, KafkaConnection] = {}
+        #: By client and broker, the requests that were open when their last connection ended.
+        self._unanswered: OrderedDict[tuple[str, str], list[Message]] = OrderedDict()
         self._offers = Offers()
         self._page: list[Event] = []
 
@@ -390,6 +393,9 @@ class ExchangeStage:
             codes = UNSET
         message = self._without_header(connection, "response", codes, size, packets, last, last_ns)
         message.correlation_id = correlation_id
+        for asked in self._unanswered.get((connection.client, connection.broker), ()):
+            if codes is not UNSET and asked.correlation_id == correlation_id:
+                message.detail = f"{codes[0]}: it fits {_named(asked)}, on the connection before this one"
         self._page.append(Exchange(None, message, "orphan", connection.flow, last))
         return message
 
@@ -513,6 +519,10 @@ class ExchangeStage:
                         addition = f": {asked.size} bytes; brokers accept up to {self._most} (--max-request-bytes)"
                         self._report("REQUEST_TOO_LONG", closed.flow, asked, asked.packet, asked.time_ns, addition)
                 self._give_up(connection, request, closed.packet)
+            if connection.open:
+                self._unanswered[connection.client, connection.broker] = [it.message for it in connection.open]
+                if len(self._unanswered) > limits.ENDED_UNANSWERED:
+                    self._unanswered.popitem(last=False)
         self._page.append(closed)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.analysis.rules.promises.answers import asked
 from tests.analysis.talks import METADATA, NO_METADATA, NO_TOPICS, broker_closes, produced, replied, sent
-from tests.conversation import Connection, Conversation, Thinned, everything, unknown, violation
+from tests.conversation import BROKER, Connection, Conversation, Thinned, everything, unknown, violation
+from tests.packets import Tcp
 
 
 def accused(talk: Conversation | Thinned) -> list[tuple[str, int]]:
@@ -139,3 +142,19 @@ def test_who_waited_for_less_than_a_timeout_or_did_not_close() -> None:
         talk.pause(seconds)
         close(connection)
     assert [it.code for it in everything(talk)] == ["REQUEST_UNANSWERED", "REQUEST_UNANSWERED"]
+
+
+@pytest.mark.parametrize("same_port", [True, False])
+def test_a_late_answer_names_the_request_on_the_connection_before(*, same_port: bool) -> None:
+    """KAFKA-5595: a broker sent it on the next connection of the same port."""
+    talk = Conversation()
+    before = talk.connection()
+    request = asked(before)
+    before.reset()
+    port = before.tcp.source if same_port else "10.0.0.1:60000"
+    after = Connection(talk, Tcp(talk.wire, port, BROKER, [70_000, 90_000]).open())
+    exchanged(after)
+    replied(after, NO_METADATA, correlation_id=before.correlation_id)
+    (found,) = [it for it in everything(talk) if it.code == "RESPONSE_UNMATCHED"]
+    named = f"it fits Metadata with correlation id {before.correlation_id} in packet {request}, on the connection"
+    assert (named in found.argument) == same_port
