@@ -25,7 +25,7 @@ from kshark.cli.printed_findings import (
 )
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, filtered
-from kshark.cli.source import Source
+from kshark.cli.source import Source, print_notes
 from kshark.errors import Destroyed, Empty, UsageError
 from kshark.headlines import NO_OUTCOMES, capture_headlines, screen
 from kshark.model import Event, Finding
@@ -181,6 +181,7 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
     findings = ShownFindings(checking.findings, source)
     printed = collected(findings, args, sink, rest)
     source.notes.leave_out(judged(printed.counts.codes))
+    print_notes(source, heading=args.each)  # before the result: that stays in sight
     name = source.name if args.each else None
     verdict(printed, checking.observed, args, sink, name, outcomes=checking.outcomes)
     print_details(findings if rest is None else rest, args, sink, checking.topics)

@@ -89,6 +89,8 @@ class Source:
         self.left_out = False
         #: True if a verdict on the capture says what was judged.
         self.has_verdict = False
+        #: True if the notes are printed.
+        self.has_notes = False
         self.options = replace(
             options,
             kafka_ports=ports(args),
@@ -262,7 +264,10 @@ def leave_out(args: Namespace, error: UnreadableInput) -> None:
 
 
 def print_notes(source: Source, *, heading: bool = False) -> None:
-    """Print the notes on a capture, and first why no message of it was read, unless a verdict says so."""
+    """Print the notes on a capture once, and first why no message of it was read, unless a verdict says so."""
+    if source.has_notes:
+        return
+    source.has_notes = True
     if not source.has_verdict and not source.left_out and not source.notes.messages and source.is_read:
         why = source.notes.unread.why(has_keys=bool(source.args.tls_keys))
         print(f"kshark: no message could be read: {safe(why)}", file=sys.stderr)

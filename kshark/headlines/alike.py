@@ -63,7 +63,7 @@ class Alike(Struct):
         if isinstance(finding.until_packet, int) and isinstance(finding.until_ns, int):
             end = finding.until_packet, finding.until_ns
             self._last(finding, finding.until_ns - finding.time_ns)
-        self.until = max(self.until, end)
+        self.until = max(self.until, end, key=lambda it: (it[1], it[0]))
         if finding.client or finding.client_id:
             _name(self.clients, client_of(finding))
         _name(self.brokers, finding.broker)

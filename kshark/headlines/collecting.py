@@ -219,6 +219,10 @@ def _happened(alike: Alike) -> str:
         return text if _TIME.search(text) else f"{text.removesuffix('.')}, {alike.when}."
     shortest_ns, longest_ns = alike.times_ns or (0, 0)
     took = f" of {duration(shortest_ns)} to {duration(longest_ns)}" if longest_ns >= _LASTING_NS else ""
+    whose = named("client", alike.clients) if len(alike.clients) > 1 else ""
+    if not whose and len(alike.brokers) > 1:
+        whose = named("broker", alike.brokers)
+    took += f", of {whose}" if whose else ""
     return f"{text} The longest of {number(alike.count)} such events{took}, {alike.span}."
 
 

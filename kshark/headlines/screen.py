@@ -12,7 +12,7 @@ from kshark.output.spans import CODE, DIM, ERROR, GOOD, PLAIN, VALUE, WARN, Line
 from kshark.units import counted, number
 
 #: Lines and columns of the screen.
-_LINES: Final = 24
+_LINES: Final = 23
 _COLUMNS: Final = 80
 #: Most codes of a verdict.
 _CODES: Final = 3
@@ -33,19 +33,21 @@ def screen(
     *,
     verbose: bool = False,
 ) -> Iterator[Line]:
-    """Return the lines of the screen: at most 24 on 80 columns.
+    """Return the lines of the screen: at most 23 on 80 columns, so that a prompt fits below.
 
     `rules`: the numbers of the checked rules. `verbose`: all headlines, whatever room they need.
     """
     tail = [*_summary(counts, observed, width), *judged_lines(observed, rules, width)]
     room = _LINES - 2 - _height(tail)
     left = 0
+    advice = ""
     for at, headline in enumerate(headlines):
-        whole = [*_lines(headline, width)]
+        whole = [*_lines(headline, width, advises=headline.advice != advice)]
         fitting = (lines for lines in (whole, [*_text(headline, width)]) if _height(lines) <= room)
         lines = whole if verbose or not at else next(fitting, [])
         left += not lines
         room -= _height(lines)
+        advice = headline.advice
         yield from lines
     if left:
         yield [(f"And {counted(left, 'more headline')}: -V.", DIM)]
@@ -59,11 +61,11 @@ def _text(headline: Headline, width: int | None) -> Iterator[Line]:
     yield from folded([(headline.text, _STYLES[headline.kind]), *code], width, 2)
 
 
-def _lines(headline: Headline, width: int | None) -> Iterator[Line]:
+def _lines(headline: Headline, width: int | None, *, advises: bool) -> Iterator[Line]:
     yield from _text(headline, width)
     if headline.kind == "event" and headline.more:
         yield from folded([(f"  Explains {_codes(headline.more)}", DIM)], width, 4)
-    if headline.advice:
+    if headline.advice and advises:
         yield from folded([("  → ", DIM), (headline.advice, PLAIN)], width, 4)
 
 

@@ -107,6 +107,7 @@ TINY: Final[dict[str, int]] = {
     "SEARCH_PIECES": 4,
     "CLOSED_FLOWS": 1,
     "CLOSED_FLOWS_PER_PAIR": 1,
+    "ENDED_UNANSWERED": 0,
 }
 #: Limits of files and outputs, which no rule reads; sizes of buffers and costs.
 ELSEWHERE: Final = frozenset(

@@ -197,6 +197,21 @@ def test_of_events_of_one_kind_the_longest_stands_for_all() -> None:
     )
 
 
+def test_events_of_several_clients_name_them_and_end_with_the_last() -> None:
+    throttled = {"code": "THROTTLED", "verdict": "note", "cause": None, "argument": "client a was throttled"}
+    first = finding(**throttled, until_packet=90420, until_ns=NOON_NS + 9 * SECOND_NS)
+    second = finding(**throttled, client_id="b", until_packet=90430, until_ns=NOON_NS + 2 * SECOND_NS)
+    (one,) = headlines(first, second)
+    assert one.text.endswith(", of 2 clients (billing-3, b), 12:03:07.412 to 12:03:16.412.")
+
+
+def test_advice_that_stands_above_is_not_said_again() -> None:
+    throttled = {"code": "THROTTLED", "argument": "client a was throttled"}
+    told = lines(finding(**throttled, verdict="violation", cause="ignored"), finding(**throttled, verdict="note"))
+    assert sum("Raise the quota" in line for line in told) == 1
+    assert sum("client a was throttled" in line.lower() for line in told) == 2
+
+
 def test_an_event_that_says_when_is_not_timed_again() -> None:
     (one,) = headlines(finding(**{**OVERDUE, "argument": "topic t was deleted at 12:03:07.412"}))
     assert one.text == "Topic t was deleted at 12:03:07.412."

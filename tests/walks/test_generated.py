@@ -93,7 +93,7 @@ def wrong(talk: Talk, found: list[Finding]) -> list[str]:
 
 
 def _wrong_at(step: Step, here: list[Finding]) -> list[str]:
-    caused = [finding for finding in here if finding.cause is not None]
+    caused = [it for it in here if it.cause is not None and it.code != "REQUEST_UNANSWERED"]
     if len(caused) != step.refused:
         return [f"{len(caused)} causes of {step.answer}"]
     words = [

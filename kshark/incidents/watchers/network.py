@@ -179,8 +179,8 @@ class Network(Watcher):
             since,
             until,
             lost[0].flow,
-            f"Nothing that {path.sender} sent to {path.receiver} was acknowledged for {lasted_ns / 1e9:.1f} s (packet "
-            f"{since.packet} {end}), on {len(lost)} connections"
+            f"{path.receiver} acknowledged nothing that {path.sender} sent on {len(lost)} connections for "
+            f"{lasted_ns / 1e9:.1f} s (packet {since.packet} {end})"
             + (
                 ", while packets the other way arrived"
                 if arrived
