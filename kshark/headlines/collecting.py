@@ -158,7 +158,8 @@ def _broken(sort: Sort, alike: Alike, others: Sequence[_Entry] = ()) -> Headline
     for other, same in others:
         more[other.code] += same.count
     if more:
-        text += f" Also {counted(more.total(), 'violation')} of {counted(len(more), 'other rule')}."
+        rules = "another rule" if len(more) == 1 else counted(len(more), "other rule")
+        text += f" Also {counted(more.total(), 'violation')} of {rules}."
     return _headline("rule", text, sort, alike, more)
 
 

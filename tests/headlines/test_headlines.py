@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from kshark.analysis import Observed
+from kshark.analysis import RULES, Observed
 from kshark.analysis.results.outcomes import MemberKey, Outcomes
 from kshark.headlines import Headline, Headlines, capture_headlines, screen
 from kshark.incidents import ROWS
@@ -75,9 +76,15 @@ def test_several_clients_do_it_together() -> None:
 def test_the_blamed_broker_is_named_and_not_its_victim() -> None:
     (one,) = headlines(finding(**BROKER))
     assert one.text == (
-        "Broker 10.0.1.5:9092 ended a share session that it had to keep: the member had opened it again on a new "
-        "connection: client billing-3, group billing, 12:03:07.412. Known bug: KAFKA-19950."
+        "Broker 10.0.1.5:9092 wrongly ended a share session that a member had opened again on a new connection: client "
+        "billing-3, group billing, 12:03:07.412. Known bug: KAFKA-19950."
     )
+
+
+def test_what_one_party_did_can_be_said_of_several() -> None:
+    """`it` becomes `they`, which is no object."""
+    acts = [rule.act for rule in RULES if re.search(r"\bit\b(?! (had|is|counted)\b)", rule.act)]
+    assert acts == []
 
 
 def test_a_fault_of_a_broker_comes_before_any_number_of_mistakes_of_clients() -> None:

@@ -228,7 +228,7 @@ ROWS: Final = (
         code="FETCH_OVERTAKEN",
         text="The session moved on while a fetch was waiting for its answer. The records that the fetch acquired stay "
         "locked.",
-        act="sent a request that overtook its own waiting fetch: the records of that fetch stay locked",
+        act="sent a request that overtook a waiting fetch of the same member: the records of that fetch stay locked",
         weight=60,
         must="While a ShareFetch waits, its session sends no other request.",
         advice="Wait for the ShareFetch (a shorter max_wait_ms makes this quick), then acknowledge. The records that "

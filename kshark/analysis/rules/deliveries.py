@@ -316,7 +316,7 @@ ROWS: Final = (
         code="ACQUIRED_OUTSIDE_RECORDS",
         text="Acquired offsets lie outside the records of the answer. Clients treat them as gaps; if they are not "
         "gaps, the records are lost.",
-        act="acquired offsets for a member whose records it did not send: they may be lost",
+        act="acquired offsets for a member without sending the records: they may be lost",
         weight=95,
         must="The acquired ranges of an answer lie between the first and the last offset of its records, except where "
         "compaction removed records.",

@@ -275,7 +275,7 @@ ROWS: Final = (
         number=103,
         code="HEARTBEAT_LATE",
         text="A member missed more than one heartbeat interval. The group removes it when its session timeout is over.",
-        act="sent a heartbeat late: its group removes it when its session timeout is over",
+        act="sent a heartbeat late: at the end of the session timeout, the group removes the member",
         weight=52,
         must="A member sends a heartbeat every heartbeat_interval_ms. The group removes a member that sends none for "
         "the session timeout (45 s by default).",
