@@ -42,7 +42,7 @@ class Alike(Struct):
     """Findings that share the properties of a Sort. `until`: the last packet and its time.
 
     `longest`: of events, the one that lasted longest, and `times_ns` the times that the shortest and the longest took.
-    `lasts`: one of them lasted when the capture ended.
+    `lasts`: one of them lasted when the capture ended. `begins`: the first packets of events.
     """
 
     first: Finding
@@ -50,6 +50,7 @@ class Alike(Struct):
     count: int = 0
     times_ns: tuple[int, int] | None = None
     lasts: bool = False
+    begins: set[int] = field(default_factory=set)
     until: tuple[int, int] = (0, 0)
     clients: Names = field(default_factory=dict)
     brokers: Names = field(default_factory=dict)
@@ -60,6 +61,8 @@ class Alike(Struct):
         self.count += 1
         end = finding.packet, finding.time_ns
         self.lasts |= finding.until_packet is None
+        if finding.code in INCIDENTS:
+            self.begins.add(finding.packet)
         if isinstance(finding.until_packet, int) and isinstance(finding.until_ns, int):
             end = finding.until_packet, finding.until_ns
             self._last(finding, finding.until_ns - finding.time_ns)

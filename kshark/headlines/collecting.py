@@ -75,7 +75,7 @@ class Headlines:
                 text += f" Not proved ({alike.first.unknown_because})."
             explained = Counter[str]()
             for other, same in self._alike.items():
-                if other.event is not None and other.event[0] == sort.code:
+                if other.event is not None and other.event[0] == sort.code and other.event[1] in alike.begins:
                     explained[other.code] += same.count
             yield _headline("event", text, sort, alike, explained)
 

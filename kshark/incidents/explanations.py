@@ -22,6 +22,7 @@ EXPLAINABLE: Final = EXCUSABLE.union(*(row.explains for row in ROWS))
 #: Why a finding is a note: an incident excuses it.
 EVENT: Final = "event"
 _END: Final = 1 << 62
+_INCIDENTS: Final = frozenset(row.code for row in ROWS)
 
 
 class _Explanation(NamedTuple):
@@ -35,13 +36,17 @@ class _Explanation(NamedTuple):
     because: str | None
 
     def fits(self, finding: Finding, first: int) -> bool:
-        """True if the finding, whose evidence begins with packet `first`, is in its time and place."""
+        """True if the finding, whose evidence begins with packet `first`, is in its time and place.
+
+        A party that is proved to have caused an incident itself has no other explanation.
+        """
         where = self.where
         return (
             self.until >= first
+            and (finding.code not in _INCIDENTS or finding.blame in ("unknown", *self.row.blame))
             and (where.brokers is None or finding.broker in where.brokers)
             and (where.flows is None or finding.flow in where.flows)
-            and (where.hosts is None or host_of(finding.client) in where.hosts)
+            and (where.hosts is None or not finding.client or host_of(finding.client) in where.hosts)
             and where.client_id in (None, finding.client_id)
             and where.group_id in (None, finding.group_id)
             and where.member_id in (None, finding.member_id)
@@ -72,6 +77,8 @@ class Explanations:
     def explained(self, finding: Finding) -> Finding:
         """Return the finding with the incident that explains it, if there is one: the last one that began before it.
 
+        What explains an incident may also have begun while that lasted.
+
         An excused violation or unknown becomes a note, or stays unknown if the incident itself is not proved.
         """
         explanation = self._of(finding) if finding.code in self._by_code else None
@@ -93,7 +100,10 @@ class Explanations:
             for explanation in explanations:
                 reach.append(max(explanation.until, reach[-1] if reach else 0))
         first = min([finding.packet, *(packet for packet in map(_first, finding.witness) if packet is not None)])
-        at = bisect_right(explanations, finding.packet, key=lambda it: it.since)
+        last = finding.packet
+        if finding.code in _INCIDENTS:
+            last = _END if finding.until_packet is None else max(last, finding.until_packet or 0)
+        at = bisect_right(explanations, last, key=lambda it: it.since)
         while at and reach[at - 1] >= first:
             at -= 1
             if explanations[at].fits(finding, first):

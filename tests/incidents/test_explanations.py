@@ -13,6 +13,7 @@ from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.rules.rule import Rule
 from kshark.incidents import Explanations
 from kshark.incidents.incident import Incident, Where
+from kshark.incidents.watchers.network import NETWORK_OUTAGE
 from kshark.model import Ends, Finding, Flow, Witness
 
 ROW = Rule(
@@ -106,3 +107,31 @@ def test_a_limit_of_incidents_leaves_findings_as_they_are(monkeypatch: pytest.Mo
         incident = Incident(ROW, PacketTime(since, 0), PacketTime(since + 1, 0), FLOW, "", Where())
         explanations.add(incident, incident.finding())
     assert explanations.explained(LATE) is LATE
+
+
+OVERDUE = replace(LATE, code="REQUEST_OVERDUE", verdict="note", blame="unknown", witness=[Witness(0, 1, 30, None)])
+
+
+@pytest.mark.parametrize(("until", "since", "fits"), [(50, 40, True), (None, 40, True), (50, 51, False)])
+def test_what_explains_an_incident_may_begin_while_it_lasts(*, until: int | None, since: int, fits: bool) -> None:
+    lasting = replace(OVERDUE, until_packet=until)
+    assert (by_outage(lasting, since).event_code == "NETWORK_OUTAGE") == fits
+
+
+def test_an_incident_whose_party_is_proved_is_explained_by_none_that_blames_another() -> None:
+    lasting = replace(OVERDUE, until_packet=50)
+    assert by_outage(replace(lasting, blame="broker")).event_code is UNSET
+    assert by_outage(replace(lasting, blame="network")).event_code == "NETWORK_OUTAGE"
+
+
+def test_an_incident_of_a_broker_alone_is_explained_whatever_the_host() -> None:
+    silent = replace(OVERDUE, code="BROKER_SILENT", client="", until_packet=50)
+    assert by_outage(silent, hosts=frozenset({"10.0.0.7"})).event_code == "NETWORK_OUTAGE"
+    assert by_outage(replace(silent, client=OVERDUE.client), hosts=frozenset({"10.0.0.7"})).event_code is UNSET
+
+
+def by_outage(finding: Finding, since: int = 40, **where: Any) -> Finding:
+    explanations = Explanations()
+    outage = Incident(NETWORK_OUTAGE, PacketTime(since, 0), PacketTime(60, 0), FLOW, "", Where(**where))
+    explanations.add(outage, outage.finding())
+    return explanations.explained(finding)

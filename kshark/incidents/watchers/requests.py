@@ -17,6 +17,7 @@ from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
+from kshark.incidents.sentences import client_id_of, client_named
 from kshark.incidents.waits import SHIFT, ServiceTimes, field_wait_ns, overdue_ns, rightful_wait_ns
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Flow, Gap, HalfClosed, Message, Weird
@@ -267,7 +268,7 @@ class Requests(Watcher):
         waited_ns = scene.now.time_ns - max(since.time_ns, connection.muted_ns)
         if waited_ns - less_ns <= least_ns or (connection.begun and end != "answered"):
             return
-        wait_ns = field_wait_ns(request)
+        wait_ns, client_id = field_wait_ns(request), client_id_of(request)
         blame: Blame = "broker"
         proof = ""
         if trouble == "unacknowledged":
@@ -288,12 +289,14 @@ class Requests(Watcher):
             since,
             None if end == "open" else scene.now,
             flow,
-            f"{request.api} (packet {request.packet}) of {flow.client} to {flow.broker} {ends[end]}{allowed}{proof}",
+            f"{request.api} (packet {request.packet}) of {client_named(flow, client_id)} to {flow.broker} "
+            f"{ends[end]}{allowed}{proof}",
             Where(flows=frozenset({flow.id})),
             witness_of(request),
             blame=blame,
             because="gap" if end != "answered" and connection.broker.lost >= request.packet else None,
             of_client=True,
+            client_id=client_id,
             grounds=(scene.lasted(least_ns, since),),
         )
 

@@ -102,7 +102,7 @@ def read_truth(path: Path) -> list[Truth]:
 
 
 def events_of(findings: Iterable[Mapping[str, Any]]) -> list[Event]:
-    """Return the events among the JSON lines of `kshark check -T json`."""
+    """Return the events among the JSON lines of `kshark check -T json`, without those that another event explains."""
     return [
         Event(
             finding["code"],
@@ -116,7 +116,7 @@ def events_of(findings: Iterable[Mapping[str, Any]]) -> list[Event]:
             finding["verdict"],
         )
         for finding in findings
-        if finding.get("code") in EVENTS
+        if finding.get("code") in EVENTS and "event_code" not in finding
     ]
 
 
