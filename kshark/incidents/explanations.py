@@ -22,6 +22,8 @@ EXPLAINABLE: Final = EXCUSABLE.union(*(row.explains for row in ROWS))
 #: Why a finding is a note: an incident excuses it.
 EVENT: Final = "event"
 _END: Final = 1 << 62
+_NETWORK: Final = ("network",)
+_NETWORKS: Final = ("network", "unknown")
 _INCIDENTS: Final = frozenset(row.code for row in ROWS)
 
 
@@ -38,12 +40,12 @@ class _Explanation(NamedTuple):
     def fits(self, finding: Finding, first: int) -> bool:
         """True if the finding, whose evidence begins with packet `first`, is in its time and place.
 
-        A party that is proved to have caused an incident itself has no other explanation.
+        The network is no explanation for an incident of which another party is proved to be the cause.
         """
         where = self.where
         return (
             self.until >= first
-            and (finding.code not in _INCIDENTS or finding.blame in ("unknown", *self.row.blame))
+            and (finding.code not in _INCIDENTS or self.row.blame != _NETWORK or finding.blame in _NETWORKS)
             and (where.brokers is None or finding.broker in where.brokers)
             and (where.flows is None or finding.flow in where.flows)
             and (where.hosts is None or not finding.client or host_of(finding.client) in where.hosts)
