@@ -16,6 +16,7 @@ from kshark.headlines import Headlines
 from kshark.model import Finding
 from kshark.output.catalogue import CODES
 from kshark.output.findings import FindingCounts, Sort, finding_lines, sort_of
+from kshark.output.json_findings import explained_by, json_findings
 from kshark.output.sink import Sink
 
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -92,16 +93,19 @@ class Printed(NamedTuple):
 def collected(
     findings: Iterable[Finding], args: Namespace, sink: Sink, rest: Iterable[Finding] | None = None
 ) -> Printed:
-    """Collect findings for the first screen, and print them if the format is JSON. `rest`: those not printed before."""
+    """Collect findings for the first screen, and print them if the format is JSON. `rest`: those not printed before.
+
+    `findings` are read more than once.
+    """
     printed = Printed(FindingCounts(), Headlines())
     every = _adding(printed.add, findings)
     if args.format != "json" or args.quiet:
         deque(every, maxlen=0)
     elif rest is None:
-        sink.json(every)
+        sink.json(json_findings(every, explained_by(findings)))
     else:
         deque(every, maxlen=0)
-        sink.json(rest)
+        sink.json(json_findings(rest, explained_by(findings)))
     return printed
 
 
@@ -132,6 +136,6 @@ def _adding(add: Callable[[Finding], object], findings: Iterable[Finding]) -> It
 def show(findings: Iterable[Finding], args: Namespace, sink: Sink, topics: Mapping[str, str] = _NO_NAMES) -> None:
     """Print each finding. `topics`: names by id, for text output; JSON has the ids."""
     if args.format == "json":
-        sink.json(findings)
+        sink.json(json_findings(findings))
     else:
         sink.lines(line for finding in findings for line in finding_lines(finding, sink.width, topics))

@@ -9,6 +9,7 @@ from typing import Final
 from kshark.analysis.states.operations.listing import READS
 from kshark.groups import Coordinator, GroupState, ListedGroup, ListedMember
 from kshark.timeline.entry import Entry
+from kshark.units import counted
 
 #: The end of a member's time in a group (kshark.groups.listed.MemberEnd), in words.
 _ENDS: Final = {
@@ -58,10 +59,11 @@ def _states(group: ListedGroup) -> Iterator[Entry]:
 
 
 def _with(row: GroupState) -> str:
+    members = counted(row.members, "member")
     if row.generation is not None:
-        return f" (generation {row.generation}, {row.members} members)"
+        return f" (generation {row.generation}, {members})"
     epoch = row.group_epoch if row.group_epoch is not None else row.assignment_epoch
-    return f" ({row.members} members)" if epoch is None else f" (epoch {epoch}, {row.members} members)"
+    return f" ({members})" if epoch is None else f" (epoch {epoch}, {members})"
 
 
 def _coordinators(group: ListedGroup) -> Iterator[Entry]:
@@ -87,7 +89,7 @@ def _broker(coordinator: Coordinator) -> str:
 def _member(group: ListedGroup, member: ListedMember) -> Iterator[Entry]:
     name = member.client_id or member.address or member.member_id
     if member.joined is not None:
-        again = "" if member.joins < 2 else f", for the {member.joins}. time"
+        again = "" if member.joins < 2 else " again" if member.joins == 2 else f" again ({member.joins - 1} times)"
         text = f"{name} joined group {group.group_id}{again}"
         yield _of_member(member.joined.time_ns, member.joined.packet, text, group, member)
     if member.ended is not None:

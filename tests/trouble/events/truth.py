@@ -116,7 +116,7 @@ def events_of(findings: Iterable[Mapping[str, Any]]) -> list[Event]:
             finding["verdict"],
         )
         for finding in findings
-        if finding.get("code") in EVENTS and "event_code" not in finding
+        if finding.get("code") in EVENTS and finding.get("event_code") is None
     ]
 
 
