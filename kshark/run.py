@@ -15,12 +15,17 @@ from collections.abc import Callable
 from kshark.analysis import (
     AnalysisResult,
     Analyzer,
+    By,
+    ClientCoverage,
     MemberKey,
     Observed,
     Observer,
     Outcomes,
     PackedFindings,
     PackedSessions,
+    Parties,
+    ReadByClient,
+    by_client,
     joined_outcomes,
 )
 from kshark.incidents import EXCUSABLE, EXPLAINABLE, Incidents
@@ -34,7 +39,8 @@ class Run:
     """Judge one capture. Its events come page by page in the order of the time line.
 
     `shows`: return and keep only findings for which it is true. `keeps`: keep findings. `sessions`: keep share sessions
-    too. `coverage`: count it. `named`: learn the names of topics."""
+    too. `coverage`: count it; as Parties: also by client. `named`: learn the names of topics. `complete`: the capture
+    holds all traffic of its clients."""
 
     def __init__(
         self,
@@ -43,12 +49,14 @@ class Run:
         shows: Callable[[Finding], bool] | None = None,
         keeps: bool = True,
         sessions: bool = False,
-        coverage: bool = False,
+        coverage: bool | Parties = False,
         named: bool = False,
+        complete: bool = False,
     ) -> None:
-        self._analyzer = Analyzer(sessions=sessions, coverage=coverage)
-        self._incidents = Incidents(registry)
-        self._observer = Observer(registry, coverage=coverage)
+        self._analyzer = Analyzer(sessions=sessions, coverage=coverage, complete=complete)
+        self._incidents = Incidents(registry, complete=complete)
+        self._observer = Observer(registry, coverage=bool(coverage))
+        self._reads = ReadByClient(coverage) if isinstance(coverage, Parties) else None
         self._names = TopicNames(registry) if named else None
         self._shows = shows
         self._keeps = keeps
@@ -70,6 +78,8 @@ class Run:
                 if type(event) is Message and event.api_key in NAMING_APIS:
                     self._names.learn(event)
         refusals = self._observer.page(page)
+        if self._reads is not None:
+            self._reads.page(page)
         findings = self._analyzer.page(page)
         self._observer.explain(findings)
         return self._proved([*findings, *self._incidents.page(page, refusals)])
@@ -87,7 +97,13 @@ class Run:
         observed = self._observer.observed
         observed.sessions = self._analyzer.summary()["sessions"]
         observed.coverage = self._analyzer.coverage
+        if self._reads is not None and self._reads.parties.passes is not None:
+            observed.counted_read = self._reads.total()
         return observed
+
+    def clients(self, by: By) -> list[ClientCoverage]:
+        """Return the coverage by client or by software so far; an empty list if that is not counted."""
+        return [] if self._reads is None else by_client(by, self._reads, self._analyzer.coverage_of_parties)
 
     @property
     def outcomes(self) -> dict[MemberKey, Outcomes]:

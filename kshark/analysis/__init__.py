@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from kshark.analysis.analyzer import APIS, Analyzer
 from kshark.analysis.facts.judge import REASONS
+from kshark.analysis.facts.parties import Parties, Party
+from kshark.analysis.results.by_client import OF_CLIENTS, By, ClientCoverage, ReadByClient, by_client
 from kshark.analysis.results.deliveries import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
 from kshark.analysis.results.findings import in_packet_order
 from kshark.analysis.results.observed import Observed, Observer, Refusal
@@ -35,11 +37,14 @@ from kshark.analysis.states.partition.share_partition import Change, ShownStart
 
 __all__ = [
     "APIS",
+    "OF_CLIENTS",
     "REASONS",
     "RULES",
     "AnalysisResult",
     "Analyzer",
+    "By",
     "Change",
+    "ClientCoverage",
     "Closing",
     "Coverage",
     "Delivery",
@@ -57,12 +62,16 @@ __all__ = [
     "Outcomes",
     "PackedFindings",
     "PackedSessions",
+    "Parties",
+    "Party",
+    "ReadByClient",
     "Refusal",
     "Rule",
     "RuleCoverage",
     "SessionStep",
     "ShareSession",
     "ShownStart",
+    "by_client",
     "in_packet_order",
     "joined_outcomes",
 ]

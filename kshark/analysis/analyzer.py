@@ -19,7 +19,7 @@ say) must receive all of these:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -31,6 +31,7 @@ from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.calls import ShareStep, reply_of
 from kshark.analysis.facts.connections import ConnectionFacts, Connections, PacketOrder
 from kshark.analysis.facts.judge import UNREAD
+from kshark.analysis.facts.parties import Parties, Party
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.facts.settings import CONFIG_APIS
 from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
@@ -72,8 +73,10 @@ _Reader = Callable[[Message, Message | None, ConnectionFacts | None], Sequence[V
 class Analyzer:
     """Judge the events of one time line: `page` and `feed` return the findings that events prove, `close` the rest.
 
-    `sessions`, `steps`: `listed` returns these too. `coverage`: count how often each rule is put to the test.
+    `sessions`, `steps`: `listed` returns these too. `coverage`: count how often each rule is put to the test; as
+    Parties: also by client, and only requests that they select.
     `on_change` is called with every change of records of share partitions.
+    `complete`: the capture holds all traffic of its clients, so that hidden traffic is no doubt.
     `exact`: no step takes the fast path; the findings are the same. `book`: the rules.
     """
 
@@ -82,7 +85,8 @@ class Analyzer:
         *,
         sessions: bool = False,
         steps: bool = False,
-        coverage: bool = False,
+        coverage: bool | Parties = False,
+        complete: bool = False,
         on_change: Callable[[Change], object] | None = None,
         exact: bool = False,
         book: RuleBook = BOOK,
@@ -94,11 +98,12 @@ class Analyzer:
         )
         self._clock = PacketOrder()
         self._brokers = Brokers()
-        self._connections = Connections(self._brokers, self._clock)
+        self._connections = Connections(self._brokers, self._clock, complete=complete)
         self._members = Members()
         self._book = book
         self._byte_faults = ByteFaultRunner(book, self._clock)
-        self._counter = counter = CoverageCounter(book) if coverage else None
+        parties = coverage if isinstance(coverage, Parties) else None
+        self._counter = counter = CoverageCounter(book, parties) if coverage else None
         self._partitions = ClusterPartitions(book, on_change, counter, exact=exact)
         self._session_rules = Runner(book, counter, exact=exact)
         self._sessions: OrderedDict[_Key, SessionQueue] = OrderedDict()
@@ -177,6 +182,11 @@ class Analyzer:
     def coverage(self) -> Coverage | None:
         """How often each rule was put to the test so far; None if that is not counted."""
         return None if self._counter is None else self._counter.coverage
+
+    @property
+    def coverage_of_parties(self) -> Mapping[Party, Coverage]:
+        """The coverage of each client; empty if that is not counted."""
+        return {} if self._counter is None else self._counter.of_parties
 
     def listed(self) -> list[Listed]:
         """Return the share sessions that ended and the requests since the last call, in the order in which they

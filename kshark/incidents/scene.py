@@ -38,10 +38,11 @@ class Scene:
     `answered`: the last answer before the current one. `given_up`: the first request that ended without an answer; the
     end of the connection follows. `unacked`, `closed_windows`: by connection and side, since when bytes are sent again
     without an acknowledgement, and since when the receiver has no room (kshark.reassembly.stalls). `pauses`: times
-    without any request, answer or end of a connection.
+    without any request, answer or end of a connection. `complete`: the capture holds all traffic of its clients.
     """
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, *, complete: bool = False) -> None:
+        self.complete: Final = complete
         self.packet = self.time_ns = 0
         self._now = PacketTime(0, 0)
         self.flows: Final[dict[int, Flow]] = {}

@@ -27,10 +27,15 @@ _NO_REFUSALS: Final[Refusals] = {}
 
 
 class Incidents:
-    """Recognise the incidents of one capture. Its events come page by page, in the order of the time line."""
+    """Recognise the incidents of one capture. Its events come page by page, in the order of the time line.
 
-    def __init__(self, registry: Registry, watchers: Iterable[type[Watcher]] = WATCHERS) -> None:
-        self._scene = Scene(registry)
+    `complete`: the capture holds all traffic of its clients.
+    """
+
+    def __init__(
+        self, registry: Registry, watchers: Iterable[type[Watcher]] = WATCHERS, *, complete: bool = False
+    ) -> None:
+        self._scene = Scene(registry, complete=complete)
         self._due: Due[Awaited] = Due()
         #: A time without any event until then is a pause; 0 before the first event.
         self._quiet_ns = 0

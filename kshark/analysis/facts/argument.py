@@ -8,12 +8,12 @@ from typing import ClassVar, NamedTuple, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kshark.analysis.facts.bases import Duration, Ground, Lasted
+from kshark.analysis.facts.bases import NO_CONNECTION, NO_LEADER, Absence, Duration, Ground, Lasted
 from kshark.analysis.facts.brokers import End
 from kshark.analysis.facts.calls import Call, Partition
 from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.connections import ConnectionFacts
-from kshark.analysis.facts.known import NOTHING_HIDDEN, Known
+from kshark.analysis.facts.known import Known
 from kshark.anomaly import Blame
 from kshark.error_names import ERROR_NAMES
 
@@ -106,13 +106,15 @@ class ProofNeeds(Struct, frozen=True):
     `whole`: the connections have no missing bytes from their beginning up to the last of these exchanges.
     `knows`: the client had received the answers of these exchanges when it sent the last witness: it reacted to them.
     `facts`: facts that must be certain from the first witness to the last one.
-    `proof`: evidence that must appear later, or a fact that is compared after all else.
+    `absence`: traffic that must not exist outside the capture. `proof`: evidence that must appear later, or a fact that
+    is compared after all else.
     """
 
     state: bool = False
     whole: bool = False
     knows: Sequence[Call] = ()
     facts: tuple[Known, ...] = ()
+    absence: Absence | None = None
     proof: Proof | None = None
 
     def after(self, *calls: Call) -> ProofNeeds:
@@ -133,8 +135,10 @@ EXCHANGE = ProofNeeds()
 CONNECTION = ProofNeeds(whole=True)
 #: Also needs the state of the session.
 STATE = ProofNeeds(state=True)
-#: Also needs that the session was used nowhere else.
-ABSENCE = ProofNeeds(state=True, proof=NOTHING_HIDDEN)
+#: Also needs that the member sent no other request, on a connection outside the capture.
+ABSENCE = ProofNeeds(state=True, absence=NO_CONNECTION)
+#: Also needs that no other broker used the stored state. A capture of all traffic of clients does not show it.
+BROKER_ABSENCE = ProofNeeds(state=True, absence=NO_LEADER)
 
 
 def at_least(bound_ns: int, since: PacketTime, call: Call) -> Lasted:

@@ -10,8 +10,9 @@ Where each kind is weakened:
 - Limit: a table of kshark that gave something up is a hole: Connections.gave_up, or the lost sight of a state.
 - Duration: a clock that was set, or a file without times, is no proof. Ground: Lasted.
 - Order: packets of two connections that are too close in time have no order (kshark.analysis.facts.judge).
-- Absence: NOTHING_HIDDEN if a hidden request alone explains the case, which no capture excludes; a proof in `and_proof`
-  if later packets exclude it; or evidence of one connection only, which no other connection changes.
+- Absence: ProofNeeds.absence if a hidden request alone explains the case, which no capture excludes, unless it is known
+  to hold all traffic of the clients (Complete); a proof in `and_proof` if later packets exclude it; or evidence of one
+  connection only, which no other connection changes.
 - Awareness: what a client could not have received is no reason for its next request.
 """
 
@@ -87,6 +88,8 @@ class Awareness(Words):
 AT_LEAST, AT_MOST = Duration
 BETWEEN_CONNECTIONS, BETWEEN_DIRECTIONS = Order
 NO_CONNECTION, NO_MEMBER, NO_HOST, NO_LEADER, NO_ADMIN = Absence
+#: What a capture with all traffic of the clients shows (`kshark check --complete`).
+OF_CLIENTS: Final = frozenset({NO_CONNECTION, NO_MEMBER, NO_HOST})
 ANSWER_RECEIVED = Awareness.ANSWER
 #: Settings, each with what shows it. Ranges: Kafka's GroupConfig, GroupCoordinatorConfig, ShareGroupConfig.
 REQUEST_BYTES: Final = Setting("socket.request.max.bytes", "DescribeConfigs or an accepted request of that size shows")

@@ -15,15 +15,35 @@ from kshark.model import LEAST_ANSWER, Closed, Flow, Gap, HalfClosed, Message, W
 
 
 @dataclass(slots=True)
+class Complete:
+    """The statement of a user that the capture holds all traffic of its clients (`kshark check --complete`).
+
+    A TLS connection that is not decrypted hides traffic nevertheless: the statement does not hold for its client.
+    `by_flow`: the connections that are not over. `unread`: hosts with such a connection that is over.
+    """
+
+    by_flow: dict[int, ConnectionFacts]
+    unread: set[str] = field(default_factory=set)
+
+    def holds(self, host: str) -> bool:
+        """True if the capture holds all traffic of a client host."""
+        return host not in self.unread and not any(
+            connection.host == host and connection.flow.service == "tls" for connection in self.by_flow.values()
+        )
+
+
+@dataclass(slots=True)
 class PacketOrder:
-    """The reliability of packet times.
+    """The reliability of packet times and of the capture.
 
     `disorder_ns`: packets of different connections within this time have no order, whatever the file's order is.
-    `durations`: the times between packets that are certain.
+    `durations`: the times between packets that are certain. `complete`: set if the capture holds all traffic of its
+    clients.
     """
 
     disorder_ns: int = 0
     durations: Durations = field(default_factory=Durations)
+    complete: Complete | None = None
 
     @property
     def order(self) -> Known:
@@ -116,6 +136,11 @@ class ConnectionFacts:
         return via(self.flow.client, self.flow.proxy)
 
     @property
+    def is_complete(self) -> bool:
+        """True if the capture holds all traffic of its client."""
+        return self.clock.complete is not None and self.clock.complete.holds(self.host)
+
+    @property
     def refuses_header(self) -> bool:
         """True if the broker ended the connection, which began with a PROXY header, without an answer."""
         flow, end = self.flow, self.end
@@ -189,10 +214,13 @@ class ConnectionFacts:
 class Connections:
     """All connections that are not over, by flow id."""
 
-    def __init__(self, brokers: Brokers, clock: PacketOrder) -> None:
+    def __init__(self, brokers: Brokers, clock: PacketOrder, *, complete: bool = False) -> None:
+        """`complete`: the capture holds all traffic of its clients."""
         self.by_flow: dict[int, ConnectionFacts] = {}
         self._brokers = brokers
         self._clock = clock
+        if complete:
+            clock.complete = Complete(self.by_flow)
 
     def of(self, flow: Flow) -> ConnectionFacts:
         connection = self.by_flow.get(flow.id)
@@ -324,6 +352,8 @@ class Connections:
             connection.client_fin = event.packet
         connection.over_at = event.packet
         self.by_flow.pop(flow.id, None)
+        if self._clock.complete is not None and flow.service == "tls":
+            self._clock.complete.unread.add(host_of(flow.client))
         if event.how in ("capture", "forgotten"):
             if event.how == "forgotten":
                 self.gave_up(connection, event.packet)

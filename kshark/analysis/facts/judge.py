@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Final, NamedTuple
 
 from kshark.analysis.facts.argument import Argument
-from kshark.analysis.facts.bases import resolution_ns
+from kshark.analysis.facts.bases import OF_CLIENTS, resolution_ns
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.known import ALWAYS, Known
@@ -93,6 +93,8 @@ def judge(argument: Argument, states: Known = ALWAYS, *, accuses: bool = True) -
         return Judgement("unknown", because)
     if None in received:
         return Judgement("unknown", "in_flight")
+    if _is_hidden(argument):
+        return Judgement("unknown", "hidden_traffic")
     if needs.proof is not None:
         shown = needs.proof.holds()
         if shown is None:
@@ -159,6 +161,17 @@ def _ground(argument: Argument) -> str | None:
     """Return why something that the argument rests on is not proved (kshark.analysis.facts.bases)."""
     resolution = resolution_ns(time for call in argument.witness for time in (call.time_ns, call.end_ns))
     return next((why for ground in argument.grounds if (why := ground.weakness(resolution))), None)
+
+
+def _is_hidden(argument: Argument) -> bool:
+    """True if traffic outside the capture may explain the case.
+
+    None of its clients can, if the capture holds all traffic of them.
+    """
+    absence = argument.needs.absence
+    if absence is None:
+        return False
+    return absence not in OF_CLIENTS or not all(call.connection.is_complete for call in argument.witness)
 
 
 def _uncertain_fact(argument: Argument, states: Known) -> Known | None:

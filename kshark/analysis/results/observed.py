@@ -49,7 +49,8 @@ class Observed(Struct):
     have no request, `one_way` ask for no answer, and `unanswered` have none. `tried`: how often rules about some
     exchanges only were put to the test, if counted. `defects`, `defect_bytes`: packets and bytes of weirds about the
     capture itself, by code (DEFECTS). `missing_bytes`: of gaps, as far as their size is known. `body_cut`: exchanges
-    whose request or answer the snap length cut."""
+    whose request or answer the snap length cut. `counted_read`: `read` of the exchanges that coverage counts, if these
+    are not all."""
 
     sessions: int = 0
     exchanges: int = 0
@@ -72,6 +73,7 @@ class Observed(Struct):
     defect_bytes: Counter[str] = field(default_factory=Counter)
     missing_bytes: int = 0
     body_cut: int = 0
+    counted_read: Counter[Read] | None = None
 
     @property
     def read(self) -> dict[Read, int]:
@@ -115,7 +117,8 @@ class Observed(Struct):
 
     def rules(self) -> list[RuleCoverage]:
         """Return how often each rule was put to the test; an empty list if that was not counted."""
-        return [] if self.coverage is None else self.coverage.rules(self.read)
+        read = self.read if self.counted_read is None else self.counted_read
+        return [] if self.coverage is None else self.coverage.rules(read)
 
     def connection(self, flow: Flow) -> None:
         """Count a connection that is over."""

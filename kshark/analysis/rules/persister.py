@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument
+from kshark.analysis.facts.argument import BROKER_ABSENCE, EXCHANGE, Argument
 from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_ADMIN, NO_CONNECTION, SESSION_TIMEOUT, Limit
 from kshark.analysis.facts.known import BEGINNING
 from kshark.analysis.facts.state_steps import ACCEPTED, ELSEWHERE, FENCED_LEADER, FENCED_STATE, INVALID, StateStep
@@ -116,7 +116,11 @@ def state_epoch_is_lower(situation: StoredSituation) -> Argument | None:
     accepted_lower = (
         situation.stored.held(step) is NEWER_STATE and reply_due(step.call.api_key, NEWER_STATE) is FENCED_STATE
     )
-    return Argument(step.story_after(by), (by.call, step.call), ABSENCE) if reported_lower or accepted_lower else None
+    return (
+        Argument(step.story_after(by), (by.call, step.call), BROKER_ABSENCE)
+        if reported_lower or accepted_lower
+        else None
+    )
 
 
 def _is_above(before: int | None, epoch: int | None) -> bool:
@@ -142,7 +146,9 @@ def wrote_without_reading(situation: StoredSituation) -> Argument | None:
     before = stored.sender(step).write
     if before is not None and before.is_same_leader(step):  # not the leader's first Write
         return None
-    return Argument(f"{step.story}; the capture shows no Read by a leader with that epoch", (step.call,), ABSENCE)
+    return Argument(
+        f"{step.story}; the capture shows no Read by a leader with that epoch", (step.call,), BROKER_ABSENCE
+    )
 
 
 def _refused_read(situation: StoredSituation) -> StateStep | None:
@@ -205,7 +211,7 @@ def wrote_where_nothing_is_stored(situation: StoredSituation) -> Argument | None
         return None
     if by is None:
         return Argument(step.story, (step.call,), EXCHANGE.knowing(BEGINNING), "not_initialized")
-    return Argument(step.story_after(by), (by.call, step.call), ABSENCE, "not_initialized")
+    return Argument(step.story_after(by), (by.call, step.call), BROKER_ABSENCE, "not_initialized")
 
 
 def _is_unwanted(step: StateStep) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, Argument, ProofNeeds
+from kshark.analysis.facts.argument import BROKER_ABSENCE, EXCHANGE, Argument, ProofNeeds
 from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_ADMIN, NO_CONNECTION, RECORD_LOCKS, Limit
 from kshark.analysis.facts.releases import release_known
 from kshark.analysis.facts.state_steps import INVALID, StateBatch, StateStep
@@ -46,7 +46,7 @@ def start_is_below_the_stored_one(situation: StoredSituation) -> Argument | None
     step, by = situation.step, situation.stored.start_offset_by
     if by is None or by.call.end >= step.packet or not _writes_below(step, by.given or by):
         return None
-    return _lower(step, by, ABSENCE)
+    return _lower(step, by, BROKER_ABSENCE)
 
 
 def _lower(step: StateStep, before: StateStep, needs: ProofNeeds) -> Argument:
@@ -136,7 +136,7 @@ def counts_too_many(situation: StoredSituation) -> Argument | None:
         f"{step.story}; its delivery complete count is {step.complete_count}, but only {window} offsets are stored "
         "from its start offset on"
     )
-    return Argument(text, (step.call,), ABSENCE)
+    return Argument(text, (step.call,), BROKER_ABSENCE)
 
 
 # -- what a coordinator loses
@@ -179,7 +179,7 @@ def reported_no_state(situation: StoredSituation) -> Argument | None:
         or by.call.end >= step.packet
     ):
         return None
-    return Argument(step.story_after(by), (by.call, step.call), ABSENCE)
+    return Argument(step.story_after(by), (by.call, step.call), BROKER_ABSENCE)
 
 
 def _coordinator_lost(situation: StoredSituation, by: StateStep, details: str = "") -> Argument:
@@ -190,7 +190,7 @@ def _coordinator_lost(situation: StoredSituation, by: StateStep, details: str = 
     """
     kept = _kept(situation, by) if by.is_same_leader(situation.step) else None
     if kept is None:
-        return Argument(situation.step.story_after(by) + details, (by.call, situation.step.call), ABSENCE)
+        return Argument(situation.step.story_after(by) + details, (by.call, situation.step.call), BROKER_ABSENCE)
     text = (
         f"{situation.step.story_after(by)}{details}; it still has {_described(kept)}, which an Initialize would have "
         "removed"

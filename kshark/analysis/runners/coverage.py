@@ -8,14 +8,15 @@ about bytes are put to the test by everything that is read of the kind in their 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
-from kshark.analysis.facts.calls import ACCEPTED, NEGATIVE, SUBSEQUENT, ShareStep
+from kshark.analysis.facts.calls import ACCEPTED, NEGATIVE, SUBSEQUENT, Call, ShareStep
 from kshark.analysis.facts.machine import StepType
+from kshark.analysis.facts.parties import Parties, Party
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.premises import never_tested
 from kshark.analysis.rules.rule import Checked, Read, Rule
@@ -24,6 +25,7 @@ from kshark.analysis.runners.verdict import Part, Verdict
 from kshark.analysis.states.session.state import SessionState
 from kshark.analysis.states.tables import SESSION
 from kshark.anomaly import Blame
+from kshark.model import Flow, Message
 
 #: Kinds of Rule.read whose count does not include the faulty ones.
 _APART: Final = frozenset({"frames", "matched", "share_requests"})
@@ -135,12 +137,21 @@ class _Plain(NamedTuple):
     session: SessionState
     step: ShareStep
 
+    @property
+    def call(self) -> Call:
+        return self.step
+
 
 class CoverageCounter:
-    """Count steps, before their state takes them, and verdicts, in `coverage`."""
+    """Count steps, before their state takes them, and verdicts, in `coverage`.
 
-    def __init__(self, book: RuleBook) -> None:
+    `parties`: count also by client, in `of_parties`, and only what they select.
+    """
+
+    def __init__(self, book: RuleBook, parties: Parties | None = None) -> None:
         self.coverage = Coverage()
+        self.of_parties: defaultdict[Party, Coverage] = defaultdict(Coverage)
+        self._parties = parties
         self._premises: dict[str, dict[Trigger, None]] = {}
         for rule in book.rules:
             for check in rule.checks:
@@ -151,7 +162,15 @@ class CoverageCounter:
         """Count a situation that rules are about to look at."""
         triggers = self._premises.get(step.situation, ())
         premises = tuple([trigger.name for trigger in triggers if trigger.premise is not None and trigger.premise(met)])
-        self.coverage.trials[Trial(step.situation, step.api_key, step.kind, step.reply, step.accepted, premises)] += 1
+        trial = Trial(step.situation, step.api_key, step.kind, step.reply, step.accepted, premises)
+        for coverage in self._counted_in(met.call):
+            coverage.trials[trial] += 1
+
+    def asked(self, codes: Iterable[str], request: Message, response: Message | None, flow: Flow) -> None:
+        """Count an exchange that puts these rules of one exchange to the test."""
+        last = request.packet if response is None else response.packet
+        for coverage in self._at(flow, request.client_id, request.packet, last):
+            coverage.asked.update(codes)
 
     def plain(self, session: SessionState, step: ShareStep) -> None:
         """Count a plain step, which no rule looks at."""
@@ -159,6 +178,27 @@ class CoverageCounter:
 
     def add(self, verdicts: Iterable[Verdict]) -> None:
         """Count verdicts, reported or not."""
-        self.coverage.verdicts.update(
-            (verdict.rule.code, verdict.judgement.verdict, verdict.part) for verdict in verdicts
-        )
+        for verdict in verdicts:
+            total, *others = self._counted_in(verdict.argument.witness[-1]) or (None,)
+            if total is not None:
+                total.verdicts[verdict.rule.code, verdict.judgement.verdict, verdict.part] += 1
+            if _may_be_clients(verdict):
+                for coverage in others:
+                    coverage.verdicts[verdict.rule.code, verdict.judgement.verdict, verdict.part] += 1
+
+    def _counted_in(self, call: Call | None) -> tuple[Coverage, ...]:
+        """Return the coverage that counts a call: the whole one, and that of its client; none if it is left out."""
+        if call is None:
+            return () if self._parties is not None else (self.coverage,)
+        return self._at(call.connection.flow, call.client_id, call.packet, call.end)
+
+    def _at(self, flow: Flow, client_id: Any, first: int, last: int) -> tuple[Coverage, ...]:
+        if self._parties is None:
+            return (self.coverage,)
+        party = self._parties.of(flow, client_id, first, last)
+        return () if party is None else (self.coverage, self.of_parties[party])
+
+
+def _may_be_clients(verdict: Verdict) -> bool:
+    """False if the verdict names another party than a client."""
+    return (verdict.argument.blame or "client") == "client"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kshark import limits
 from kshark.analysis.facts.argument import Argument
-from kshark.analysis.facts.calls import Partition
+from kshark.analysis.facts.calls import Call, Partition
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.judge import NO_CASE, NOTE, PENDING, Judgement, judge, unexplained, unproved
 from kshark.analysis.facts.known import Known
@@ -34,6 +34,10 @@ class AnySituation(Protocol):
     @property
     def step_type(self) -> StepType:
         """The properties of the step that decide which checks look at it."""
+
+    @property
+    def call(self) -> Call | None:
+        """The exchange that coverage counts it for."""
 
     @property
     def knowledge(self) -> Known:

@@ -572,6 +572,8 @@ class Retries(Watcher):
         open_flows = [flow for flow in self.scene.flows.values() if host_of(flow.client) == host]
         if any(flow.service == "tls" for flow in open_flows):
             return False
+        if self.scene.complete:
+            return True
         addresses = {broker for client, broker in self._seen if client == host}
         addresses.update(flow.broker for flow in open_flows if flow.service == "kafka")
         broker = self.scene.broker_of(loop.flow)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Both, ProofNeeds, StillOpen
+from kshark.analysis.facts.bases import NO_CONNECTION
 from kshark.analysis.facts.known import BEGINNING, NOTHING_HIDDEN
 from kshark.analysis.states.session.state import WentOn
 from tests.analysis.plain import connection, session, step
@@ -11,7 +12,7 @@ from tests.analysis.plain import connection, session, step
 def test_what_arguments_need() -> None:
     assert (EXCHANGE.state, EXCHANGE.proof) == (False, None)
     assert (STATE.state, STATE.proof) == (True, None)
-    assert (ABSENCE.state, ABSENCE.proof) == (True, NOTHING_HIDDEN)
+    assert (ABSENCE.state, ABSENCE.absence) == (True, NO_CONNECTION)
 
 
 def test_a_proof_is_needed_beside_what_was() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import SUBSEQUENT, Partition, ShareStep
+from kshark.analysis.facts.calls import SUBSEQUENT, Call, Partition, ShareStep
 from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, Beat
 from kshark.analysis.facts.known import ALWAYS, NOTHING_HIDDEN, Known, known_if, never
 from kshark.analysis.facts.machine import StepType
@@ -64,6 +64,11 @@ class MemberSituation:
     def last_acquisition(self, partition: Partition) -> Acquisition | None:
         """Return the group's last acquisition from a partition; None if no member acquired its records."""
         return self._acquisitions(self.step.connection.broker, self.step.group_id, partition)
+
+    @property
+    def call(self) -> Call:
+        """The exchange of the step."""
+        return self.step
 
     @property
     def step_type(self) -> StepType:

@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Literal
 
 from msgspec import Struct
 
-from kshark.analysis.facts.calls import AcknowledgementBatch, Answer, Partition, ShareStep
+from kshark.analysis.facts.calls import AcknowledgementBatch, Answer, Call, Partition, ShareStep
 from kshark.analysis.facts.known import ALWAYS, NOTHING_HIDDEN, Known, known_if, never
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.releases import agreed
@@ -48,6 +48,11 @@ class RecordSituation(Struct, eq=False):
     def acknowledged(self) -> int | None:
         """The error of the partition's acknowledgements; None if the answer names none."""
         return 0
+
+    @property
+    def call(self) -> Call:
+        """The exchange of the step."""
+        return self.step
 
     @property
     def step_type(self) -> StepType:

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kshark.analysis.facts.brokers import End
-from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Reply, ShareStep, next_epoch
+from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Call, Reply, ShareStep, next_epoch
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.known import ALWAYS, BEGINNING, NOTHING_HIDDEN, Known, known_if, never
 from kshark.analysis.facts.machine import StepType
@@ -51,6 +51,11 @@ class SessionSituation:
         self.met, self.agreeing, self.after = met, agreeing, after
         self.rivals, self.overtaker, self.contested, self.was_due = rivals, overtaker, contested, was_due
         self.here: Trace | None = session.here.get(step.connection.flow.id)
+
+    @property
+    def call(self) -> Call:
+        """The exchange of the step."""
+        return self.step
 
     @property
     def step_type(self) -> StepType:
@@ -111,7 +116,7 @@ class SessionSituation:
         brokers = session.member.brokers
         others = (broker for broker in brokers if broker is not session.broker)
         if (
-            step.connection.flow.first_packet > join.packet
+            (step.connection.flow.first_packet > join.packet and not step.connection.is_complete)
             or len(brokers) > _BROKERS
             or any(not session.broker.is_not(other) for other in others)
         ):
@@ -206,6 +211,12 @@ class SessionEnd(NamedTuple):
     session: SessionState
     connection: ConnectionFacts
     end: End
+
+    @property
+    def call(self) -> Call | None:
+        """The last request of the session on the connection, if one is remembered."""
+        trace = self.session.here.get(self.connection.flow.id)
+        return self.session.last if trace is None else trace.last
 
     @property
     def step_type(self) -> StepType:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from kshark import limits
-from kshark.analysis.facts.calls import Partition
+from kshark.analysis.facts.calls import Call, Partition
 from kshark.analysis.facts.known import ALWAYS, BEGINNING, Known, known_if, never
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.state_steps import INVALID, UNANSWERED, StateStep
@@ -184,6 +184,11 @@ class StoredSituation(NamedTuple):
 
     step: StateStep
     stored: StoredState
+
+    @property
+    def call(self) -> Call:
+        """The exchange of the step."""
+        return self.step.call
 
     @property
     def step_type(self) -> StepType:
