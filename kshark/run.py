@@ -98,7 +98,7 @@ class Run:
         observed.sessions = self._analyzer.summary()["sessions"]
         observed.coverage = self._analyzer.coverage
         if self._reads is not None and self._reads.parties.passes is not None:
-            observed.counted_read = self._reads.total()
+            observed.counted_read = self._reads.total
         return observed
 
     def clients(self, by: By) -> list[ClientCoverage]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from kshark.analysis.analyzer import APIS, Analyzer
 from kshark.analysis.facts.judge import REASONS
 from kshark.analysis.facts.parties import Parties, Party
-from kshark.analysis.results.by_client import OF_CLIENTS, By, ClientCoverage, ReadByClient, by_client
+from kshark.analysis.results.by_client import OF_CLIENTS, UNNAMED, By, ClientCoverage, ReadByClient, by_client
 from kshark.analysis.results.deliveries import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
 from kshark.analysis.results.findings import in_packet_order
 from kshark.analysis.results.observed import Observed, Observer, Refusal
@@ -40,6 +40,7 @@ __all__ = [
     "OF_CLIENTS",
     "REASONS",
     "RULES",
+    "UNNAMED",
     "AnalysisResult",
     "Analyzer",
     "By",

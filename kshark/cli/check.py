@@ -7,11 +7,26 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from kshark.analysis import RULES, MemberKey, Observed, Outcomes, RuleCoverage
+from kshark.analysis import RULES, MemberKey, Observed, Outcomes, Parties, RuleCoverage
 from kshark.analysis.rules import BOOK
 from kshark.cli.apis import registry
+from kshark.cli.conformance import (
+    FORMATS,
+    NOTHING_ASKED,
+    Conformance,
+    NewFindings,
+    Result,
+    add_conformance,
+    end,
+    formatted,
+    parties,
+    required,
+    untested,
+    verify,
+)
 from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format, close_to
 from kshark.cli.printed_findings import (
@@ -29,6 +44,7 @@ from kshark.cli.source import Source, print_notes
 from kshark.errors import Destroyed, Empty, UsageError
 from kshark.headlines import NO_OUTCOMES, capture_headlines, screen
 from kshark.model import Event, Finding
+from kshark.output.baseline import Baseline
 from kshark.output.catalogue import judged
 from kshark.output.findings import FindingCounts
 from kshark.output.sink import Sink
@@ -64,18 +80,22 @@ NOTHING_JUDGED: Final = 3
 _NOTHING: Final = "nothing"
 #: The outcome of a capture that cannot be read, among several.
 _LEFT_OUT: Final = "left out"
+#: The outcome of a capture in which a rule of `--require` was never tested.
+_UNTESTED: Final = "untested"
+_OWN_FORMATS: Final = ("text", "json")
 
 Chosen = Callable[[Finding], bool]
 
 
 def arguments(parser: Parser) -> None:
     add_captures(parser)
-    add_format(parser, "text", "json")
+    add_format(parser, *FORMATS)
     add_verbose(parser)
     add_selection(parser)
     add_coverage(parser)
     add_fail_on(parser)
-    add_filter(parser, "only findings based on a message that passes the filter (the whole capture is judged)")
+    add_conformance(parser)
+    add_filter(parser, "only findings based on a message that passes the filter, and coverage of these (all is judged)")
     parser.add_argument(
         "--records", action="store_true", help="decode record batches and count their records, for rules 125 and 126"
     )
@@ -123,12 +143,15 @@ def run(args: Namespace) -> int:
     selection(args)  # report a wrong option before reading anything
     details(args)
     failing = fail_on(args)
+    known = verify(args)
+    check = partial(_check, known)
     with judging():
-        outcomes = [*each(args, filtered(options(args), args), _check, stops=True)]
-    judged = [outcome for outcome in outcomes if _LEFT_OUT not in outcome]
+        results = [*each(args, filtered(options(args), args), check, stops=True)]
+    judged = [result for result in results if _LEFT_OUT not in result.outcomes]
     if args.each:
         args.unread = not judged
-    return exit_code(judged, failing)
+    end(judged, known, args)
+    return exit_code([result.outcomes for result in judged], {*failing, _UNTESTED})
 
 
 @contextmanager
@@ -156,8 +179,9 @@ class Checking(Run):
             registry(args),
             shows=lambda finding: chosen(finding) and self._resting.shows(finding),
             sessions=sessions,
-            coverage=coverage,
+            coverage=coverage and coverage_scope(args, self._resting),
             named=named,
+            complete=getattr(args, "complete", False),
         )
 
     def page(self, page: list[Event]) -> list[Finding]:
@@ -165,9 +189,10 @@ class Checking(Run):
         return super().page(page)
 
 
-def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
-    """Check a capture and print the result. Return the keys of FAIL_ON that apply."""
-    early = EarlyFindings(source, args, sink) if source.is_pipe and not args.quiet else None
+def _check(baseline: Baseline, source: Source, args: Namespace, sink: Sink) -> Result:
+    """Check a capture and print the result."""
+    is_early = source.is_pipe and not args.quiet and args.format in _OWN_FORMATS and not args.baseline
+    early = EarlyFindings(source, args, sink) if is_early else None
     checking = Checking(args, named=args.format != "json", coverage=asks_for_coverage(args))
     for page in source:
         proved = checking.page(page)
@@ -176,16 +201,27 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
     checking.close()
     source.has_verdict = True
     if source.left_out and not source.packets:
-        return {_LEFT_OUT}
+        return Result({_LEFT_OUT})
     rest = None if early is None else early.rest(checking.findings)
-    findings = ShownFindings(checking.findings, source)
+    findings = NewFindings(ShownFindings(checking.findings, source), baseline)
     printed = collected(findings, args, sink, rest)
     source.notes.leave_out(judged(printed.counts.codes))
     print_notes(source, heading=args.each)  # before the result: that stays in sight
     name = source.name if args.each else None
-    verdict(printed, checking.observed, args, sink, name, outcomes=checking.outcomes)
-    print_details(findings if rest is None else rest, args, sink, checking.topics)
-    return outcomes_of(printed.counts, checking.observed, args)
+    observed, clients = checking.observed, checking.clients(args.by) if args.by else []
+    missing = untested(coverage_of(observed, args), clients, args)
+    outcomes = outcomes_of(printed.counts, observed, args) | ({_UNTESTED} if missing else set())
+    conformance = Conformance(clients, missing, findings.known)
+    if args.format in _OWN_FORMATS:
+        verdict(printed, observed, args, sink, name, outcomes=checking.outcomes, conformance=conformance)
+        print_details(findings if rest is None else rest, args, sink, checking.topics)
+        return Result(outcomes, findings.kinds)
+    if nothing_judged(printed.counts, observed):
+        print_why_empty(observed, args, sink)
+    fails_on_unknown = "unknown" in fail_on(args)
+    part = formatted(source.name, findings, coverage_of(observed, args), conformance, args, sink, checking.topics,
+                     fails_on_unknown=fails_on_unknown)  # fmt: skip
+    return Result(outcomes, findings.kinds, part)
 
 
 def verdict(
@@ -195,9 +231,10 @@ def verdict(
     sink: Sink,
     name: str | None = None,
     outcomes: Mapping[MemberKey, Outcomes] = NO_OUTCOMES,
+    conformance: Conformance = NOTHING_ASKED,
 ) -> None:
     """Print what the findings mean: the headlines, then the counts of findings, of what was judged, and of rules
-    without findings. Before them the coverage, if requested.
+    without findings. Before them the coverage, if requested; after them what else the options ask for.
     """
     chosen = _chosen(args)
     rules = sorted({rule.number for rule in RULES if rule.number is not None and chosen(rule.code)})
@@ -209,22 +246,22 @@ def verdict(
         if name is not None:
             summary["summary"]["file"] = name
         if shows_coverage(args):
-            summary["summary"]["coverage"] = [row._asdict() for row in coverage_of(observed, args)]
+            summary["summary"]["coverage"] = conformance.coverage_rows(coverage_of(observed, args), args)
+        summary["summary"].update(conformance.summary(args))
         sink.json([*({"headline": headline} for headline in headlines), summary])
     else:
         if shows_coverage(args):
-            from kshark.output.coverage import coverage_lines  # rich, 30 ms
-
-            sink.lines(coverage_lines(coverage_of(observed, args), sink.width))
+            sink.lines(conformance.coverage_lines(coverage_of(observed, args), args, sink.width))
         sink.lines(
             screen(headlines, printed.counts, observed, rules, sink.width, verbose=getattr(args, "verbose", False))
         )
+        sink.lines(conformance.lines(args, sink.width))
 
 
 def print_why_empty(observed: Observed, args: Namespace, sink: Sink) -> None:
     """Print why nothing could be judged, if so: the first line of text, or a line on stderr beside JSON."""
     why = observed.why_empty(has_keys=bool(args.tls_keys))
-    if why is not None and args.format == "json":
+    if why is not None and args.format != "text":
         print(f"kshark: nothing could be judged: {safe(why)}", file=sys.stderr)
     elif why is not None:
         sink.lines(folded([("Nothing could be judged: ", WARN), (f"{safe(why)}.", PLAIN)], sink.width, 2))
@@ -262,7 +299,13 @@ def _was_checked(rule: RuleCoverage) -> bool:
 
 def asks_for_coverage(args: Namespace) -> bool:
     """True if coverage must be counted: it is shown, or decides the exit code."""
-    return shows_coverage(args) or "nothing-checked" in fail_on(args)
+    shows = shows_coverage(args) or args.format == "junit"
+    return shows or bool(required(args)) or "nothing-checked" in fail_on(args)
+
+
+def coverage_scope(args: Namespace, resting: Resting) -> bool | Parties:
+    """Return what coverage counts: nothing, all requests, or by client and only those that pass `-Y`."""
+    return asks_for_coverage(args) and (parties(args, resting.has_passed) or True)
 
 
 def shows_coverage(args: Namespace) -> bool:

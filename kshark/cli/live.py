@@ -15,7 +15,7 @@ from kshark.cli.check import (
     add_coverage,
     add_fail_on,
     add_selection,
-    asks_for_coverage,
+    coverage_scope,
     exit_code,
     fail_on,
     outcomes_of,
@@ -158,7 +158,7 @@ class _Output:
             registry(args),
             shows=lambda finding: chosen(finding) and self._resting.shows(finding),
             keeps=False,
-            coverage=asks_for_coverage(args),
+            coverage=coverage_scope(args, self._resting),
         )
         self._printed = Printed(FindingCounts(), Headlines())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from kshark.analysis import AnalysisResult, ListedSession
@@ -50,6 +50,11 @@ class Resting:
         if passed:
             self._packets.add(message.packet)
         return passed
+
+    @property
+    def has_passed(self) -> Callable[[int], bool] | None:
+        """True for packets of messages that passed; None without a filter."""
+        return None if self._wanted is None else self._packets.has
 
     def add(self, page: Iterable[Event]) -> None:
         """Remember the messages that pass."""

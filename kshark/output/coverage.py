@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kshark.analysis import RuleCoverage
+from kshark.analysis import By, ClientCoverage, RuleCoverage
 from kshark.analysis.rules import BOOK
 from kshark.output.catalogue import group_of
 from kshark.output.spans import CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, WARN, Line, folded
 from kshark.output.text_table import Cell, Column, table
-from kshark.units import counted, number
+from kshark.units import counted, number, safe
 
 #: Width of wrapped text, also without a terminal.
 _WIDTH: Final = 100
@@ -21,9 +21,17 @@ _COLUMNS: Final = (
     Column("blame", drop=1),
     *(Column(title, right=True) for title in ("times", "held", "broken", "unknown", "noted")),
 )
+#: The position of the column about whom a rule blames.
+_SIDE: Final = 2
 _OF_SIDES: Final = (
     Column("whose rules"),
     *(Column(title, right=True) for title in ("rules", "tested", "never broken", "broken", "not decided")),
+    Column("times right", right=True, drop=1),
+)
+_OF_CLIENTS: Final = (
+    Column("client", elastic=16),
+    Column("software", elastic=16),
+    *(Column(title, right=True) for title in ("tested", "never broken", "broken", "not decided")),
     Column("times right", right=True, drop=1),
 )
 #: The outcomes of tested rules, the worst first.
@@ -42,18 +50,53 @@ def coverage_lines(rules: Sequence[RuleCoverage], width: int | None) -> Iterator
             _OF_SIDES, [_of_side(side, [rule for rule in rules if _side(rule) == side]) for side in sides], width
         )
         yield []
-    outcomes = _count_outcomes(tested)
-    counts = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in _ORDER)
-    yield from folded([(f"{outcomes.total()} of {counted(_numbers(rules), 'rule')} tested: {counts}", PLAIN)], width, 2)
-    numbers = {rule.rule for rule in tested}
-    yield from _untested([rule for rule in rules if rule.rule not in numbers], min(width or _WIDTH, _WIDTH))
+    yield from _summed(rules, width)
     yield []
 
 
-def _by_outcome(tested: Sequence[RuleCoverage], width: int | None) -> Iterator[Line]:
-    """Return one table with a title line above each outcome."""
+def client_lines(clients: Sequence[ClientCoverage], by: By, width: int | None) -> Iterator[Line]:
+    """Return a row for each client, or each software; then the rules about clients that each one tested, by outcome."""
+    if not clients:
+        yield [("no client sent a request that is counted", PLAIN)]
+        yield []
+        return
+    columns = _OF_CLIENTS if by == "client" else _OF_CLIENTS[1:]
+    yield from table(columns, [_of_client(client, by) for client in clients], width)
+    for client in clients:
+        yield []
+        software = f" ({safe(client.software)})" if client.software else ""
+        yield [(f"{by} {safe(client.name)}{software}", LABEL)]
+        if tested := [rule for rule in client.rules if rule.tested]:
+            yield from _by_outcome(tested, width, sides=False)
+        yield from _summed(client.rules, width)
+    yield []
+
+
+def _of_client(client: ClientCoverage, by: By) -> list[Cell]:
+    tested = [rule for rule in client.rules if rule.tested]
+    outcomes = _count_outcomes(tested)
+    names = [safe(client.name), *([safe(client.software or "")] if by == "client" else [])]
+    counts = [f"{outcomes.total()} of {_numbers(client.rules)}", *(number(outcomes[outcome]) for outcome in _ORDER)]
+    return [*names, *counts, number(sum(rule.held for rule in tested))]
+
+
+def _summed(rules: Sequence[RuleCoverage], width: int | None) -> Iterator[Line]:
+    """Return how many rules were tested, with which outcome, and the names of the others."""
+    outcomes = _count_outcomes([rule for rule in rules if rule.tested])
+    counts = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in _ORDER)
+    yield from folded([(f"{outcomes.total()} of {counted(_numbers(rules), 'rule')} tested: {counts}", PLAIN)], width, 2)
+    numbers = {rule.rule for rule in rules if rule.tested}
+    yield from _untested([rule for rule in rules if rule.rule not in numbers], min(width or _WIDTH, _WIDTH))
+
+
+def _by_outcome(tested: Sequence[RuleCoverage], width: int | None, *, sides: bool = True) -> Iterator[Line]:
+    """Return one table with a title line above each outcome. `sides`: also whom the rules blame."""
     parts = [(outcome, _of(tested, outcome)) for outcome in _OUTCOMES]
-    titles, *rows = table(_COLUMNS, [_row(rule) for _, part in parts for rule in part], width)
+    cells = [
+        _row(rule) if sides else _row(rule)[:_SIDE] + _row(rule)[_SIDE + 1 :] for _, part in parts for rule in part
+    ]
+    columns = _COLUMNS if sides else _COLUMNS[:_SIDE] + _COLUMNS[_SIDE + 1 :]
+    titles, *rows = table(columns, cells, width)
     yield titles
     for outcome, part in parts:
         if part:

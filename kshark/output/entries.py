@@ -67,9 +67,9 @@ def code_lines(entry: Entry | Rule) -> Iterator[Line]:
 
 def _weird_facts(entry: Entry) -> Iterator[Line]:
     judged = JUDGED_BY.get(entry.code)
-    yield from _facts(("advice", entry.advice if judged is None else judged.advice))
+    yield from facts_lines(("advice", entry.advice if judged is None else judged.advice))
     yield [("severity   ", LABEL), (entry.severity, _SEVERITY[entry.severity])]
-    yield from _facts(
+    yield from facts_lines(
         ("blame", " or ".join(entry.blame)),
         ("judged as", "" if judged is None else judged.code),
         ("reference", entry.reference),
@@ -77,16 +77,16 @@ def _weird_facts(entry: Entry) -> Iterator[Line]:
 
 
 def _rule_facts(rule: Rule) -> Iterator[Line]:
-    yield from _facts(("must be", rule.must), ("advice", rule.advice))
+    yield from facts_lines(("must be", rule.must), ("advice", rule.advice))
     if rule.machine is not None:
-        yield from _facts(("judges", rule.machine.about))
+        yield from facts_lines(("judges", rule.machine.about))
     if rule.weird:
-        yield from _facts(("judges", " ".join(CATALOGUE[code].text for code in rule.weird)))
+        yield from facts_lines(("judges", " ".join(CATALOGUE[code].text for code in rule.weird)))
     if (broken := rule.broken_by) is not None:
-        yield from _facts(("when", _when(rule, broken)))
-    yield from _facts(("verdict", _verdicts(rule)), ("may blame", " or ".join(rule.blame) or "none"))
-    yield from _facts(("exit code", "1 on a violation" if rule.accuses else "0"), ("reference", rule.source))
-    yield from _facts(("tickets", ", ".join(rule.tickets)), ("rests on", _rests_on(rule)))
+        yield from facts_lines(("when", _when(rule, broken)))
+    yield from facts_lines(("verdict", _verdicts(rule)), ("may blame", " or ".join(rule.blame) or "none"))
+    yield from facts_lines(("exit code", "1 on a violation" if rule.accuses else "0"), ("reference", rule.source))
+    yield from facts_lines(("tickets", ", ".join(rule.tickets)), ("rests on", _rests_on(rule)))
     if rule.causes:
         yield []
         yield [("causes", API)]
@@ -95,6 +95,12 @@ def _rule_facts(rule: Rule) -> Iterator[Line]:
             yield [("  " + cause.ljust(width), CODE), (CAUSES.get(cause, ""), PLAIN)]
     if rule.wrong:
         yield []
+        yield from conversation_lines(rule)
+
+
+def conversation_lines(rule: Rule) -> Iterator[Line]:
+    """Return the requests that break a rule beside those that keep it, and the meaning of their signs."""
+    if rule.wrong:
         bad, good = (("wrong", ERROR), ("right", GOOD)) if rule.accuses else (("noted", WARN), ("not noted", GOOD))
         yield from _beside((bad[0], rule.wrong.split("; "), bad[1]), (good[0], rule.right.split("; "), good[1]))
         legend = "; ".join(
@@ -139,12 +145,12 @@ def cause_lines(cause: str) -> Iterator[Line]:
     yield [(cause, CODE), ("  a cause", DIM)]
     yield from _wrapped(CAUSES[cause])
     if cause in ADVICE:
-        yield from _facts(("advice", ADVICE[cause]))
+        yield from facts_lines(("advice", ADVICE[cause]))
     for rule in EVERY_RULE:
         if cause in rule.causes:
             yield []
             yield [(rule.code, CODE), ("  " + rule.text, PLAIN)]
-            yield from _facts(("advice", rule.advice))
+            yield from facts_lines(("advice", rule.advice))
 
 
 def _verdicts(rule: Rule) -> str:
@@ -166,7 +172,7 @@ def _unexplained(rule: Rule) -> list[str]:
     return [other.code for other in RULES if other.verdicts == ("unknown",) and other.machine is rule.machine]
 
 
-def _facts(*facts: tuple[str, str]) -> Iterator[Line]:
+def facts_lines(*facts: tuple[str, str]) -> Iterator[Line]:
     """Return a line for each fact; none for an empty one."""
     for name, text in facts:
         first, *more = textwrap.wrap(text, _WIDTH - 11, break_on_hyphens=False) or [""]

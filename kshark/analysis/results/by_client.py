@@ -12,10 +12,12 @@ from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.rule import Read, Rule
 from kshark.analysis.runners.coverage import Coverage, RuleCoverage
 from kshark.analysis.states.tables import PERSISTER
-from kshark.api_keys import SHARE_STATE
+from kshark.api_keys import FIND_COORDINATOR, SHARE_STATE
 from kshark.model import Closed, Event, Exchange
 
 By = Literal["client", "software"]
+#: Of FindCoordinator, the one rule is about keys of share coordinators.
+_TO_COORDINATORS: Final = SHARE_STATE | {FIND_COORDINATOR}
 #: The name of clients that do not introduce themselves (KIP-511).
 UNNAMED: Final = "(unknown software)"
 
@@ -32,9 +34,9 @@ class ClientCoverage(NamedTuple):
 def is_of_client(rule: Rule) -> bool:
     """True for a rule about a client's own requests that can blame it.
 
-    Senders of requests to share coordinators are brokers.
+    Senders of requests to share coordinators, and of requests that look for them, are brokers.
     """
-    is_of_state = rule.machine is PERSISTER or (bool(rule.apis) and SHARE_STATE.issuperset(rule.apis))
+    is_of_state = rule.machine is PERSISTER or (bool(rule.apis) and _TO_COORDINATORS.issuperset(rule.apis))
     return rule.number is not None and "client" in rule.blame and not is_of_state
 
 
@@ -43,11 +45,15 @@ OF_CLIENTS: Final = frozenset(rule.code for rule in BOOK.rules if is_of_client(r
 
 
 class ReadByClient:
-    """Count what each client puts to the test of the rules about bytes; `parties` learns the clients."""
+    """Count what each client puts to the test of the rules about bytes; `parties` learns the clients.
+
+    `total`: all that was read. `sent`: of each client, what it sent itself.
+    """
 
     def __init__(self, parties: Parties) -> None:
         self.parties: Final = parties
-        self.read: Final = defaultdict[Party, Counter[Read]](Counter)
+        self.total: Final = Counter[Read]()
+        self.sent: Final = defaultdict[Party, Counter[Read]](Counter)
 
     def page(self, page: Iterable[Event]) -> None:
         """Count events of the time line."""
@@ -58,21 +64,26 @@ class ReadByClient:
             elif type(event) is Closed and event.flow.service == "kafka":
                 party = self.parties.ended(event.flow)
                 if party is not None:
-                    self.read[party]["connections"] += 1
+                    self.sent[party]["connections"] += 1
+                    self.total["connections"] += 1
 
     def _exchange(self, exchange: Exchange) -> None:
         party, request, response = self.parties.exchange(exchange), exchange.request, exchange.response
         if party is None or request is None:
             return
-        read, is_one_way, answers = self.read[party], exchange.outcome == "one_way", response is not None
-        read.update({"frames": 1, "requests": 1, "messages": 1 + answers, "answers": answers, "matched": answers})
-        read.update({"one_way": is_one_way, "due": not is_one_way})
+        is_one_way, answers = exchange.outcome == "one_way", response is not None
+        read: dict[Read, int] = {
+            "frames": 1,
+            "requests": 1,
+            "messages": 1,
+            "one_way": is_one_way,
+            "due": not is_one_way,
+        }
+        self.sent[party].update(read)
+        self.total.update({**read, "messages": 1 + answers, "answers": answers, "matched": answers})
         if (tries := TRIES.get(request.api_key)) is not None:
-            tries(request, response, read)
-
-    def total(self) -> Counter[Read]:
-        """Return the counts of all clients."""
-        return sum(self.read.values(), Counter[Read]())
+            tries(request, response, self.total)
+            tries(request, None, self.sent[party])
 
 
 def by_client(by: By, reads: ReadByClient, coverage: Mapping[Party, Coverage]) -> list[ClientCoverage]:
@@ -82,7 +93,7 @@ def by_client(by: By, reads: ReadByClient, coverage: Mapping[Party, Coverage]) -
         name = party.client if by == "client" else party.software or UNNAMED
         _, counts, read = joined.setdefault(name, (party, Coverage(), Counter()))
         counts.join(coverage.get(party, Coverage()))
-        read.update(reads.read[party])
+        read.update(reads.sent[party])
     return [
         ClientCoverage(
             name,

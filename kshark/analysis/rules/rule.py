@@ -99,7 +99,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     For people, in sentences: `must` is the requirement, `advice` says what to do if it is not met, `act` what the
     blamed party did, in the past tense and without it ("skipped an epoch of its share session"). `wrong`
     and `right` are exchanges that break and keep the rule, or that cause a note and do not. `; ` separates them
-    (README.md describes their syntax). `tickets`: known issues about the rule.
+    (README.md describes their syntax). `provoked_by`: settings or actions of a client that test the rule, where they
+    are not obvious. `tickets`: known issues about the rule.
     """
 
     number: int | None
@@ -136,6 +137,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     advice: str = ""
     wrong: str = ""
     right: str = ""
+    provoked_by: str = ""
     tickets: tuple[str, ...] = ()
     weight: int = 0
     explains: tuple[str, ...] = ()
