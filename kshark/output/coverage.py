@@ -92,10 +92,10 @@ def _summed(rules: Sequence[RuleCoverage], width: int | None) -> Iterator[Line]:
 def _by_outcome(tested: Sequence[RuleCoverage], width: int | None, *, sides: bool = True) -> Iterator[Line]:
     """Return one table with a title line above each outcome. `sides`: also whom the rules blame."""
     parts = [(outcome, _of(tested, outcome)) for outcome in _OUTCOMES]
-    cells = [
-        _row(rule) if sides else _row(rule)[:_SIDE] + _row(rule)[_SIDE + 1 :] for _, part in parts for rule in part
-    ]
-    columns = _COLUMNS if sides else _COLUMNS[:_SIDE] + _COLUMNS[_SIDE + 1 :]
+    columns, cells = [*_COLUMNS], [_row(rule) for _, part in parts for rule in part]
+    if not sides:
+        for row in (columns, *cells):
+            del row[_SIDE]  # type: ignore[attr-defined]
     titles, *rows = table(columns, cells, width)
     yield titles
     for outcome, part in parts:
