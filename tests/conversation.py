@@ -368,18 +368,19 @@ def events(talk: Conversation | Thinned, options: Options | None = None, batch_s
     return [event for page in Engine(options, registry()).pages(batches) for event in page]
 
 
-def everything(talk: Conversation | Thinned, *, exact: bool = False) -> list[Finding]:
+def everything(talk: Conversation | Thinned, *, exact: bool = False, complete: bool = False) -> list[Finding]:
     """What `kshark check` finds, in the order of packets."""
-    analyzer = Analyzer(exact=exact)
+    analyzer = Analyzer(exact=exact, complete=complete)
     found = [finding for event in events(talk) for finding in analyzer.feed(event)]
     found += analyzer.close()
     return sorted(as_the_rows_say(found), key=lambda finding: (finding.packet, finding.code))
 
 
-def findings(talk: Conversation | Thinned, *, exact: bool = False) -> list[Finding]:
+def findings(talk: Conversation | Thinned, *, exact: bool = False, complete: bool = False) -> list[Finding]:
     """The same but for what accuses nobody and is about bytes: that some are missing, that a connection ended with
     requests open."""
-    return [it for it in everything(talk, exact=exact) if it.verdict == "violation" or not BOOK.by_code[it.code].weird]
+    found = everything(talk, exact=exact, complete=complete)
+    return [it for it in found if it.verdict == "violation" or not BOOK.by_code[it.code].weird]
 
 
 def violation(code: str, at: Asked | int, blame: str | None = None, cause: str | None = None) -> Told:

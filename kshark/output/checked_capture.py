@@ -111,8 +111,8 @@ def _case(
         return None
     if not row.tested:
         is_required = code in capture.required
-        what = CODES[code].text
-        return Case(code, "failed" if is_required else "skipped", "never tested", f"never tested: {what}")
+        asks = f"never tested; what it asks for: {_asked(code)}"
+        return Case(code, "failed" if is_required else "skipped", "never tested", asks)
     known = sum(
         times
         for kind, times in capture.known.items()
@@ -123,6 +123,12 @@ def _case(
     if row.unknown and not row.held:
         return Case(code, "skipped", "not decided", f"tested {number(row.tested)} times, never decided")
     return Case(code, "passed", "", f"right {counted(row.held, 'time')}")
+
+
+def _asked(code: str) -> str:
+    """Return what a rule asks for; its fault, if the row says no more."""
+    rule = CODES[code]
+    return (rule.must if isinstance(rule, Rule) else "") or f"not this: {rule.text}"
 
 
 def _found(code: str, result: Result, kind: str, findings: Sequence[Finding], capture: CheckedCapture) -> Case:

@@ -77,7 +77,7 @@ def _weird_facts(entry: Entry) -> Iterator[Line]:
 
 
 def _rule_facts(rule: Rule) -> Iterator[Line]:
-    yield from facts_lines(("must be", rule.must), ("advice", rule.advice))
+    yield from facts_lines(("must be", rule.must), ("advice", rule.advice), ("test it by", rule.provoked_by))
     if rule.machine is not None:
         yield from facts_lines(("judges", rule.machine.about))
     if rule.weird:

@@ -14,7 +14,7 @@ def recipe_lines(codes: Sequence[str]) -> Iterator[Line]:
     for code in codes:
         rule = BOOK.by_code[code]
         yield [(code, CODE), (f"  rule {rule.number}", DIM)]
-        yield from facts_lines(("must be", rule.must or rule.text), ("provoke", rule.provoked_by))
+        yield from facts_lines(("must be", rule.must or rule.text), ("test it by", rule.provoked_by))
         if rule.wrong:
             yield from conversation_lines(rule)
         else:

@@ -143,6 +143,7 @@ def _parser(command: str) -> Parser:
         add_verbose(parser)
         add_coverage(parser)
         add_fail_on(parser)
+        parser.add_argument("--complete", action="store_true", help="not on Spark: use kshark check --complete")
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
     return parser
 
@@ -165,6 +166,8 @@ def _check(args: Namespace) -> int:
     from kshark.output.catalogue import judged
     from kshark.output.sink import Sink
 
+    if args.complete:
+        raise UsageError("--complete needs all connections in one process; use kshark check FILE --complete")
     chosen, failing = selection(args), fail_on(args)
     sink, outcomes, unread = Sink(sys.stdout), list[set[str]](), 0
     checked = _checked(args)

@@ -379,6 +379,7 @@ ROWS: Final = (
         "0-9 → 0, t[0] 121",
         right="by b: ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 0 → 0; by b: ShareAcknowledge epoch 1, "
         "accept 0-9 → 0",
+        provoked_by="Run two members, and let locks of one expire before it acknowledges.",
         source="Kafka: SharePartition.acknowledge",
         rests_on=(NO_CONNECTION, BETWEEN_CONNECTIONS, Limit("IN_FLIGHT_RANGES"), Limit("SHARE_PARTITIONS")),
         causes=("not_owner",),
@@ -399,6 +400,7 @@ ROWS: Final = (
         "ShareAcknowledge epoch 2, accept 5-9 → 0, t[0] 121",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 5-9 → 0; ShareAcknowledge epoch "
         "2, accept 0-4 → 0",
+        provoked_by="Acknowledge explicitly (share.acknowledgement.mode=explicit), in several commits for each poll.",
         source="Kafka: SharePartition.acknowledge",
         rests_on=(LOCK_DURATION, NO_CONNECTION, Limit("IN_FLIGHT_RANGES"), ANSWER_RECEIVED),
         tickets=("confluentinc/librdkafka#5393",),
@@ -488,6 +490,7 @@ ROWS: Final = (
         "holds. The group may forbid renewals (share.renew.acknowledge.enable).",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 10-19 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 0-9 → 0",
+        provoked_by="Renew the locks of records in time, and once more after group.share.record.lock.duration.ms.",
         source="KIP-1222",
         rests_on=(LOCK_DURATION, RENEWALS, NO_CONNECTION),
         causes=("after_lock", "beyond_end", "renew_disabled"),

@@ -140,6 +140,8 @@ ROWS: Final = (
         advice="Set is_renew_ack in each request with type 4. A ShareFetch with is_renew_ack must set its limits to 0.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, types 4 for 0-4 → 0, t[0] 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, renew 0-4 → 0",
+        provoked_by="Renew a lock: KafkaShareConsumer with share.acknowledgement.mode=explicit and "
+        "AcknowledgeType.RENEW (Kafka 4.2).",
         source="KIP-1222",
         causes=("renew_without_flag",),
         verdicts=EXPLAINS,

@@ -248,6 +248,7 @@ ROWS: Final = (
         advice="Drop pending requests when you close the session, or open a new one with epoch 0 first.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; ShareFetch epoch 2 → 122",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 0; ShareAcknowledge epoch -1 → 0; ShareFetch epoch 0 → 0",
+        provoked_by="Close the consumer, and open it again in the same process.",
         source="KIP-932",
         rests_on=(BETWEEN_CONNECTIONS, NO_CONNECTION, Limit("SESSIONS")),
         verdicts=(*EXPLAINS, *NOTES),

@@ -267,6 +267,7 @@ ROWS: Final = (
         advice="After 2147483647, continue with 1. Epoch 0 opens a new session, and numbers below -1 are not epochs.",
         wrong="ShareFetch epoch 2147483647 → 0; ShareFetch epoch 2 → 123",
         right="ShareFetch epoch 2147483647 → 0; ShareFetch epoch 1 → 0",
+        provoked_by="Use a mock broker that accepts a high epoch: with a real one it takes 2147483647 requests.",
         source="Kafka: ShareRequestMetadata.nextEpoch",
         rests_on=(BETWEEN_CONNECTIONS, Limit("WAITING_STEPS")),
         verdicts=EXPLAINS,
@@ -352,6 +353,8 @@ ROWS: Final = (
         "first.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 42; ShareFetch epoch 2 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 1 → 42; ShareFetch epoch 1 → 0",
+        provoked_by="Let a test build send a request that the broker rejects as a whole: is_renew_ack with "
+        "max_records 500 (Kafka 4.2).",
         source="Kafka: ShareSessionHandler",
         rests_on=(BETWEEN_CONNECTIONS, NO_CONNECTION, Limit("WAITING_STEPS"), ANSWER_RECEIVED),
         verdicts=EXPLAINS,

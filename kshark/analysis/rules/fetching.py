@@ -105,6 +105,8 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0, list t[0] → 0, t[0] 6, leader 2; 6000 ms later; ShareFetch epoch 1 → 0, t[0] 6, "
         "leader 2",
         right="ShareFetch epoch 0, list t[0] → 0, t[0] 6, leader 2; ShareFetch epoch 1, forget t[0] → 0",
+        provoked_by="Move the leader of a fetched partition (kafka-leader-election.sh, or stop its broker) while the "
+        "client fetches.",
         source="KIP-951; Kafka: ShareConsumeRequestManager",
         rests_on=(AT_LEAST, ANSWER_RECEIVED),
         machine=IN_FLIGHT,

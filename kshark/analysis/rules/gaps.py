@@ -105,6 +105,8 @@ ROWS: Final = (
         "ShareFetch epoch 2 → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-2; ShareAcknowledge epoch 1, types 1 2 1 for 0-2 → 0; "
         "ShareFetch epoch 2 → 0",
+        provoked_by="Consume a compacted topic, or one with aborted transactions, with a few records for each poll "
+        "(max.poll.records).",
         source="Kafka: ShareCompletedFetch.fetchRecords",
         rests_on=(NO_CONNECTION, ANSWER_RECEIVED),
         machine=IN_FLIGHT,
@@ -125,6 +127,8 @@ ROWS: Final = (
         right="ShareFetch epoch 0 → 0, offsets 0-2, batch 0-1, control 2-2; ShareAcknowledge epoch 1, types 1 1 0 for "
         "0-2 → 0; "
         "ShareFetch epoch 2 → 0",
+        provoked_by="Consume a compacted topic, or one with aborted transactions, with a few records for each poll "
+        "(max.poll.records).",
         source="Kafka: ShareCompletedFetch.fetchRecords",
         rests_on=(NO_CONNECTION, ANSWER_RECEIVED),
         machine=IN_FLIGHT,

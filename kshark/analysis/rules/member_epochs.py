@@ -184,6 +184,7 @@ ROWS: Final = (
         "before the last one, and fences the member after it has sent another one.",
         wrong="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 1 → 0, given 2",
         right="ShareGroupHeartbeat epoch 1 → 0, given 2; ShareGroupHeartbeat epoch 2 → 0",
+        provoked_by="Let the assignment of the member change: start and stop a second member of the group.",
         source="KIP-932; Kafka: GroupMetadataManager",
         rests_on=(ANSWER_RECEIVED,),
         verdicts=EXPLAINS,

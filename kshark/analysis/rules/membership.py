@@ -265,6 +265,7 @@ ROWS: Final = (
         "refuses every other epoch.",
         wrong="ShareGroupHeartbeat epoch 8 → 110; ShareGroupHeartbeat epoch 8 → 110",
         right="ShareGroupHeartbeat epoch 8 → 110; ShareGroupHeartbeat epoch 0, topics t → 0, assigned t[0]",
+        provoked_by="Suspend the client (SIGSTOP) for longer than group.share.session.timeout.ms, then continue it.",
         source="KIP-932; Kafka: AbstractHeartbeatRequestManager",
         rests_on=(NO_CONNECTION, ANSWER_RECEIVED),
         at="request",

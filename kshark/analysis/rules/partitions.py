@@ -204,6 +204,7 @@ ROWS: Final = (
         "t[0] → 0; ShareFetch epoch 2, accept 0-9 → 0; ShareFetch epoch 3 → 0, offsets 10-19; a is assigned t[1]",
         right="ShareFetch epoch 0, list t[0] t[1] → 0, offsets 0-9; a is assigned t[1]; ShareFetch epoch 1, forget "
         "t[0] → 0; ShareFetch epoch 2, accept 0-9, forget t[0] → 0; ShareFetch epoch 3 → 0; a is assigned t[1]",
+        provoked_by="Let the assignment of the member shrink: start a second member of the group.",
         source="Kafka: ShareSession.update",
         rests_on=(NO_CONNECTION, NO_HOST, Limit("SESSION_PARTITIONS")),
         tickets=("KAFKA-20736",),
@@ -275,6 +276,8 @@ ROWS: Final = (
         "UNKNOWN_MEMBER_ID.",
         wrong="ShareFetch epoch 0 → 0; a leaves; ShareFetch epoch 1 → 0",
         right="ShareFetch epoch 0 → 0; a leaves; a joins; ShareFetch epoch 0 → 0",
+        provoked_by="Suspend the client (SIGSTOP) for longer than group.share.session.timeout.ms while records come "
+        "in.",
         source="Kafka: KafkaApis.handleShareFetchRequest does not check the membership",
         rests_on=(AT_LEAST, BETWEEN_CONNECTIONS, NO_CONNECTION, ANSWER_RECEIVED),
         at="request",

@@ -408,6 +408,7 @@ ROWS: Final = (
         "that did not leave stay in the group until their session timeout, 45 s.",
         wrong="ShareFetch epoch 0 → 0; on B: AlterShareGroupOffsets t[0] 5 → 68",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch -1 → 0; a leaves; on B: AlterShareGroupOffsets t[0] 5 → 0",
+        provoked_by="Alter or delete the group's offsets (kafka-share-groups.sh --reset-offsets) while it has members.",
         source="Kafka: GroupMetadataManager",
         rests_on=(SESSION_TIMEOUT,),
         apis=(ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS),

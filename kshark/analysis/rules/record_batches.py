@@ -71,6 +71,7 @@ ROWS: Final = (
         number=126,
         code="BATCH_OFFSETS",
         text="Offsets in a record batch decrease, or exceed the batch's last offset.",
+        provoked_by="Check with --records, and let the client produce compressed batches of several records.",
         source="Kafka: DefaultRecordBatch, LogValidator",
         blame=("client", "broker"),
         weird=("BATCH_OFFSETS",),

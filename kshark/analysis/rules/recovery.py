@@ -138,6 +138,8 @@ ROWS: Final = (
         "the records are delivered again.",
         wrong="ShareFetch epoch 0 → 0; ShareFetch epoch 3 → 123; ShareFetch epoch 4 → 123",
         right="ShareFetch epoch 0 → 0; ShareFetch epoch 3 → 123; ShareFetch epoch 0 → 0",
+        provoked_by="Fill the session cache (group.share.max.share.sessions), or restart the broker, while the client "
+        "fetches.",
         source="KIP-932; Kafka: ShareSessionHandler",
         rests_on=(AT_MOST, NO_CONNECTION, ANSWER_RECEIVED),
         tickets=("KAFKA-18164",),

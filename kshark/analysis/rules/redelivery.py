@@ -357,6 +357,7 @@ ROWS: Final = (
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; 31000 ms later; ShareFetch epoch 1 → …; ShareAcknowledge epoch 2, "
         "accept 0-9 → …; … → 0, offsets 0-9; … → 0",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0; ShareFetch epoch 2 → 0",
+        provoked_by="Process records for longer than group.share.record.lock.duration.ms, and acknowledge them then.",
         source="Kafka: SharePartition.acknowledge",
         rests_on=(BETWEEN_CONNECTIONS, BETWEEN_DIRECTIONS, NO_CONNECTION),
         machine=IN_FLIGHT,

@@ -129,6 +129,8 @@ ROWS: Final = (
         "is_renew_ack only together with type 4: without it nothing is renewed and no records are delivered.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, renew 0-9, max_records 500 → 42",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareFetch epoch 1, renew 0-9 → 0",
+        provoked_by="Renew a lock: KafkaShareConsumer with share.acknowledgement.mode=explicit and "
+        "AcknowledgeType.RENEW (Kafka 4.2).",
         source="KIP-1222",
         apis=(SHARE_FETCH,),
         given=F("is_renew_ack").is_true(),

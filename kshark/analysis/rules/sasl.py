@@ -39,6 +39,7 @@ ROWS: Final = (
         code="SASL_SEQUENCE",
         text="A request comes before its client is authenticated, or authenticates when the listener does not expect "
         "it.",
+        provoked_by="Connect to a listener with SASL_PLAINTEXT.",
         source="Kafka: SaslServerAuthenticator; KIP-152",
         rests_on=(BETWEEN_DIRECTIONS,),
         at="end",

@@ -84,6 +84,7 @@ ROWS: Final = (
         "that partition. An id of zeros was never looked up.",
         wrong="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, topic id 0, accept 0-9 → 0, t[0] 100",
         right="ShareFetch epoch 0 → 0, offsets 0-9; ShareAcknowledge epoch 1, accept 0-9 → 0",
+        provoked_by="Delete a topic that the client consumes, and create it again.",
         source="Kafka: KafkaApis",
         rests_on=(NO_CONNECTION, NO_ADMIN),
         causes=("unknown_topic", "unknown_partition"),
