@@ -107,7 +107,10 @@ def _kinds_of(place: str, line: bytes) -> Iterator[FindingKind]:
     if "summary" in row or "headline" in row or row.get("verdict") == "note":
         return
     try:
-        yield _read(row)
+        kind = _read(row)
+        if not all(value is None or isinstance(value, str) for value in kind):
+            raise UsageError(wrong)
+        yield kind
     except (KeyError, TypeError, AttributeError, IndexError):
         raise UsageError(wrong) from None
 
