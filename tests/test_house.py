@@ -71,7 +71,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.output", "kshark.face", "kshark.snapshot"),
     ("kshark.report", "kshark.headlines"),
     ("kshark.parallel",),
-    ("kshark", "kshark.cli", "kshark.__main__"),
+    ("kshark", "kshark.cli", "kshark.__main__", "kshark.testing"),
     ("kshark_spark",),
     ("tools",),
 )

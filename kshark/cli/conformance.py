@@ -142,7 +142,7 @@ def _missing(codes: Iterable[str], rules: Sequence[RuleCoverage]) -> list[str]:
 
 
 class Conformance(NamedTuple):
-    """What the options ask of a capture: the coverage of each client, what was not tested, and the known findings."""
+    """The answers of a capture to the options: the coverage of each client, what was not tested, and the known findings."""
 
     clients: Sequence[ClientCoverage] = ()
     untested: Sequence[Untested] = ()

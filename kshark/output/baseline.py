@@ -22,7 +22,7 @@ _VERDICTS: Final = ("violation", "unknown")
 
 
 class FindingKind(NamedTuple):
-    """What findings of one mistake share.
+    """The properties that findings of one mistake share.
 
     `client`: the name of the client's software, or else its client id; None if a broker is to blame. `api`: of the
     exchange that the finding is about.

@@ -25,7 +25,7 @@ _OTHERS: Final = "brokers and network"
 
 
 class CheckedCapture(NamedTuple):
-    """What a check found, without known findings.
+    """The result of a check, without known findings.
 
     `name`: the file's name without its folder; of several files, of the first one. `findings` are read more than once.
     `clients`: the coverage of each, `rules`: that of all together; one of both is empty. `known`: known findings.

@@ -117,13 +117,14 @@ def test_as_json_every_rule_is_there(kshark: Run, trace: Path) -> None:
     assert "coverage" not in kshark("check", trace, "-q", "-T", "json").json[0]["summary"]
 
 
-def test_chosen_rules_alone_are_told_of_the_whole_capture(kshark: Run, trace: Path) -> None:
-    selected = kshark(
-        "check", trace, "-q", "--coverage", "--select", "EPOCH_SKIP_AHEAD,STATE_LOST", "-Y", "kafka.group_id == audit"
-    )
-    assert rows(selected.lines) == {"EPOCH_SKIP_AHEAD": ["20", "client", "2", "1", "1"]}
-    assert "1 of 2 rules tested: 0 never broken, 1 broken, 0 not decided" in selected.lines
-    assert never(selected) == ["STATE_LOST"]
+def test_chosen_rules_alone_are_told_of_the_messages_that_pass(kshark: Run, trace: Path) -> None:
+    chosen = ("check", trace, "-q", "--coverage", "--select", "EPOCH_SKIP_AHEAD,FRAME_LENGTH_INVALID,STATE_LOST")
+    billing, audit = (kshark(*chosen, "-Y", f"kafka.group_id == {group}") for group in ("billing", "audit"))
+    assert rows(billing.lines)["EPOCH_SKIP_AHEAD"] == ["20", "client", "2", "1", "1"]
+    assert rows(billing.lines)["FRAME_LENGTH_INVALID"] == ["1", "client", "4", "4"]  # the heartbeat, three fetches
+    assert "2 of 3 rules tested: 1 never broken, 1 broken, 0 not decided" in billing.lines
+    assert never(billing) == ["STATE_LOST"]
+    assert rows(audit.lines) == {"FRAME_LENGTH_INVALID": ["1", "client", "3", "3"]}
 
 
 def test_rules_are_counted(kshark: Run) -> None:

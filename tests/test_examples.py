@@ -1,0 +1,55 @@
+"""The examples: what they call exists, with the options that they use."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kshark.cli.check import arguments, verify
+from kshark.cli.parser import Parser
+from tests.shared import ROOT
+
+WORKFLOW = ROOT / "examples" / "conformance.yml"
+
+
+def workflow() -> dict[Any, Any]:
+    yaml = pytest.importorskip("yaml", reason="it needs PyYAML")
+    read = yaml.safe_load(WORKFLOW.read_text())
+    assert isinstance(read, dict)
+    return read
+
+
+def commands(path: Path = WORKFLOW) -> list[list[str]]:
+    """Return the words of each `kshark check` in the file, with continued lines joined."""
+    text = path.read_text().replace("\\\n", " ")
+    return [shlex.split(line.partition(" > ")[0].partition(" || ")[0]) for line in re.findall(r"kshark check .*", text)]
+
+
+def test_the_workflow_is_one() -> None:
+    read = workflow()
+    assert {"name", "jobs", "permissions"} <= read.keys()
+    assert read[True] == ["push", "pull_request"]  # `on`, in YAML 1.1
+    for job in read["jobs"].values():
+        assert job["runs-on"]
+        for step in job["steps"]:
+            assert ("uses" in step) != ("run" in step)
+            assert "uses" not in step or re.fullmatch(r"[\w./-]+@v\d+", step["uses"])
+
+
+def test_its_commands_exist() -> None:
+    found = commands()
+    assert [words[words.index("-T") + 1] for words in found if "-T" in words] == ["junit", "github", "sarif"]
+    for words in found:
+        parser = Parser("check", "text", ())
+        arguments(parser)
+        verify(parser.parse(words[2:]))
+
+
+def test_it_uploads_what_it_wrote() -> None:
+    text = WORKFLOW.read_text()
+    for file in ("kshark.xml", "kshark.sarif", "conformance.pcap"):
+        assert text.count(file) >= 2
