@@ -167,6 +167,8 @@ class Analyzer:
 
     def close(self) -> list[Finding]:
         """End the events and return the findings that remain. Requests that wait for an answer get none."""
+        if self._clock.complete is not None:
+            self._clock.complete.is_over = True
         of_records = self._partitions.close()  # before the sessions: a closed session knows no more of its state
         verdicts = [verdict for session in self._sessions.values() for verdict in session.close()]
         verdicts += [*of_records, *(verdict for machine in self._machines for verdict in machine.close())]
@@ -378,6 +380,8 @@ class Analyzer:
             elif connection is not None and event.code == "FRAME_TRUNCATED_AT_CLOSE":
                 self._connections.unfinished(connection, event)
             return self._byte_faults.event(event, connection)
+        if event.code == "PACKETS_DROPPED" and self._clock.complete is not None:
+            self._clock.complete.is_refuted = True
         self._clock.durations.note(event)
         most_ns = disorder_ns(event)
         if most_ns is not None:

@@ -26,6 +26,7 @@ from kshark.cli.conformance import (
     required,
     untested,
     verify,
+    warn_incomplete,
 )
 from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format, close_to
@@ -209,6 +210,7 @@ def _check(baseline: Baseline, source: Source, args: Namespace, sink: Sink) -> R
     print_notes(source, heading=args.each)  # before the result: that stays in sight
     name = source.name if args.each else None
     observed, clients = checking.observed, checking.clients(args.by) if args.by else []
+    warn_incomplete(observed, args)
     missing = untested(coverage_of(observed, args), clients, args)
     outcomes = outcomes_of(printed.counts, observed, args) | ({_UNTESTED} if missing else set())
     conformance = Conformance(clients, missing, findings.known)

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from kshark.analysis import OF_CLIENTS, ClientCoverage, Parties, RuleCoverage
+from kshark.analysis import OF_CLIENTS, ClientCoverage, Observed, Parties, RuleCoverage
 from kshark.analysis.rules import BOOK
 from kshark.cli.parser import Parser, close_to
 from kshark.errors import UsageError
@@ -142,7 +142,7 @@ def _missing(codes: Iterable[str], rules: Sequence[RuleCoverage]) -> list[str]:
 
 
 class Conformance(NamedTuple):
-    """The answers of a capture to the options: the coverage of each client, what was not tested, and the known findings."""
+    """The answers of a capture to the options: coverage of each client, what was not tested, known findings."""
 
     clients: Sequence[ClientCoverage] = ()
     untested: Sequence[Untested] = ()
@@ -274,6 +274,17 @@ def end(results: Sequence[Result], baseline: Baseline, args: Namespace) -> None:
     elif gone:
         print(f"kshark: {gone}", file=sys.stderr)
     write_baseline(args, found)
+
+
+def warn_incomplete(observed: Observed, args: Namespace) -> None:
+    """Say on stderr why the capture does not hold all traffic, against `--complete`."""
+    if not args.complete:
+        return
+    reasons = ["packets were dropped before they were captured"] if observed.defects["PACKETS_DROPPED"] else []
+    if tls := observed.tls_connections:
+        reasons.append(f"{counted(tls, 'TLS connection')} {'is' if tls == 1 else 'are'} not read")
+    for reason in reasons:
+        print(f"kshark: --complete is not true: {reason}; what rests on it stays unknown", file=sys.stderr)
 
 
 def gone_line(baseline: Baseline, found: Counter[FindingKind]) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+from kshark.analysis import Analyzer
 from kshark.analysis.facts.connections import Complete, ConnectionFacts
 from kshark.face import pages
-from kshark.model import Flow
+from kshark.model import Flow, Weird
 from kshark.registry import Registry
 from kshark.run import Run
 from tests.analysis.coordinators import leader
@@ -17,6 +18,7 @@ from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
     Conversation,
     Thinned,
+    events,
     everything,
     findings,
     unheard,
@@ -67,6 +69,35 @@ def test_missing_bytes_are_still_in_doubt() -> None:
     talk, _ = continued()
     packets = talk.exchanges[-1].packets
     assert of_recovery(talk.without_packets(packets)) != [("violation", None)]
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_bytes_that_are_missing_on_another_connection_of_the_host_are_in_doubt(later: bool) -> None:
+    """The new session may have been opened there. A hole may show only after the request that it explains."""
+    talk = Conversation()
+    a = opened(talk)
+    other = talk.connection()
+    a.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    lost = talk.member("b", connection=other, joined=False).share_fetch(0).answered()
+    if not later:
+        talk.member("b", connection=other, joined=False).share_fetch(1).answered()
+    a.share_fetch(1).answered()
+    talk.member("b", connection=other, joined=False).share_fetch(2 if not later else 1).answered()
+    assert of_recovery(talk) == [("violation", None)]
+    assert of_recovery(talk.without_packets(lost.all_packets)) == [("unknown", "gap")]
+
+
+def test_dropped_packets_refute_the_statement() -> None:
+    """A recorder counts them, and says so at the end of its file."""
+    talk, _ = continued()
+    analyzer = Analyzer(complete=True)
+    found = analyzer.page(events(talk))
+    assert "NO_RECOVERY" not in {it.code for it in found}  # only the end proves it
+    found += analyzer.page([Weird("PACKETS_DROPPED", "capture", 99, 99, "3 packets")])
+    found += analyzer.close()
+    assert [(it.verdict, it.unknown_because) for it in found if it.code == "NO_RECOVERY"] == [
+        ("unknown", "hidden_traffic")
+    ]
 
 
 def test_what_was_before_the_capture_is_still_in_doubt() -> None:

@@ -174,6 +174,13 @@ def test_a_folder_of_tables_stands_alone(spark: Any, capsys: pytest.CaptureFixtu
     assert said(capsys, kshark_spark.cli.main, "check", str(tmp_path), "-T", "json", "--master", "local[2]")[0] == 0
 
 
+def test_a_complete_capture_is_for_one_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert kshark_spark.cli.main(["check", str(tmp_path), "--complete"]) == 2
+    assert capsys.readouterr().err == (
+        "kshark-spark: --complete needs all connections in one process; use kshark check FILE --complete\n"
+    )
+
+
 def test_tables_that_lack_columns_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Who is suspicious is told by columns that earlier exports do not have."""
     manifest = read_manifest(exported(tmp_path, {}))

@@ -19,17 +19,21 @@ class Complete:
     """The statement of a user that the capture holds all traffic of its clients (`kshark check --complete`).
 
     A TLS connection that is not decrypted hides traffic nevertheless: the statement does not hold for its client.
-    `by_flow`: the connections that are not over. `unread`: hosts with such a connection that is over.
+    `by_flow`: the connections that are not over. `unread`: hosts with such a connection that is over. `is_refuted`: the
+    recorder dropped packets. `is_over`: the capture has ended; before that, it may still show what is missing.
     """
 
     by_flow: dict[int, ConnectionFacts]
     unread: set[str] = field(default_factory=set)
+    is_refuted: bool = False
+    is_over: bool = False
 
     def holds(self, host: str) -> bool:
         """True if the capture holds all traffic of a client host."""
-        return host not in self.unread and not any(
-            connection.host == host and connection.flow.service == "tls" for connection in self.by_flow.values()
-        )
+        if self.is_refuted or host in self.unread:
+            return False
+        here = (connection for connection in self.by_flow.values() if connection.host == host)
+        return all(connection.flow.service != "tls" for connection in here)
 
 
 @dataclass(slots=True)

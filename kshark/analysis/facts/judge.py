@@ -93,8 +93,8 @@ def judge(argument: Argument, states: Known = ALWAYS, *, accuses: bool = True) -
         return Judgement("unknown", because)
     if None in received:
         return Judgement("unknown", "in_flight")
-    if _is_hidden(argument):
-        return Judgement("unknown", "hidden_traffic")
+    if (hidden := _hidden(argument)) is not None:
+        return hidden
     if needs.proof is not None:
         shown = needs.proof.holds()
         if shown is None:
@@ -163,15 +163,28 @@ def _ground(argument: Argument) -> str | None:
     return next((why for ground in argument.grounds if (why := ground.weakness(resolution))), None)
 
 
-def _is_hidden(argument: Argument) -> bool:
-    """True if traffic outside the capture may explain the case.
+def _hidden(argument: Argument) -> Judgement | None:
+    """Decide whether traffic outside the capture may explain the case.
 
-    None of its clients can, if the capture holds all traffic of them.
+    None of its clients can, if the capture holds all traffic of them, and no byte of their hosts is missing meanwhile.
+    Only the end of the capture shows that.
     """
-    absence = argument.needs.absence
+    absence, complete = argument.needs.absence, argument.witness[-1].connection.clock.complete
     if absence is None:
-        return False
-    return absence not in OF_CLIENTS or not all(call.connection.is_complete for call in argument.witness)
+        return None
+    if absence not in OF_CLIENTS or complete is None:
+        return Judgement("unknown", "hidden_traffic")
+    if not complete.is_over:
+        return PENDING
+    first, last = argument.witness[0].packet, argument.witness[-1].end
+    for connection in {id(call.connection): call.connection for call in argument.witness}.values():
+        if not complete.holds(connection.host):
+            return Judgement("unknown", "hidden_traffic")
+        broker = connection.broker
+        missing = None if broker is None else broker.missing_between((connection.host,), first, last)
+        if missing is not None:
+            return Judgement("unknown", missing)
+    return None
 
 
 def _uncertain_fact(argument: Argument, states: Known) -> Known | None:
