@@ -7,7 +7,6 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from kshark.analysis import RULES, MemberKey, Observed, Outcomes, Parties, RuleCoverage
@@ -45,7 +44,6 @@ from kshark.cli.source import Source, print_notes
 from kshark.errors import Destroyed, Empty, UsageError
 from kshark.headlines import NO_OUTCOMES, capture_headlines, screen
 from kshark.model import Event, Finding
-from kshark.output.baseline import Baseline
 from kshark.output.catalogue import judged
 from kshark.output.findings import FindingCounts
 from kshark.output.sink import Sink
@@ -144,14 +142,13 @@ def run(args: Namespace) -> int:
     selection(args)  # report a wrong option before reading anything
     details(args)
     failing = fail_on(args)
-    known = verify(args)
-    check = partial(_check, known)
+    args.known = verify(args)
     with judging():
-        results = [*each(args, filtered(options(args), args), check, stops=True)]
+        results = [*each(args, filtered(options(args), args), _check, stops=True)]
     judged = [result for result in results if _LEFT_OUT not in result.outcomes]
     if args.each:
         args.unread = not judged
-    end(judged, known, args)
+    end(judged, args.known, args)
     return exit_code([result.outcomes for result in judged], {*failing, _UNTESTED})
 
 
@@ -190,7 +187,7 @@ class Checking(Run):
         return super().page(page)
 
 
-def _check(baseline: Baseline, source: Source, args: Namespace, sink: Sink) -> Result:
+def _check(source: Source, args: Namespace, sink: Sink) -> Result:
     """Check a capture and print the result."""
     is_early = source.is_pipe and not args.quiet and args.format in _OWN_FORMATS and not args.baseline
     early = EarlyFindings(source, args, sink) if is_early else None
@@ -204,7 +201,7 @@ def _check(baseline: Baseline, source: Source, args: Namespace, sink: Sink) -> R
     if source.left_out and not source.packets:
         return Result({_LEFT_OUT})
     rest = None if early is None else early.rest(checking.findings)
-    findings = NewFindings(ShownFindings(checking.findings, source), baseline)
+    findings = NewFindings(ShownFindings(checking.findings, source), args.known)
     printed = collected(findings, args, sink, rest)
     source.notes.leave_out(judged(printed.counts.codes))
     print_notes(source, heading=args.each)  # before the result: that stays in sight
