@@ -166,8 +166,8 @@ class CoverageCounter:
         for coverage in self._counted_in(met.call):
             coverage.trials[trial] += 1
 
-    def asked(self, codes: Iterable[str], request: Message, response: Message | None, flow: Flow) -> None:
-        """Count an exchange that puts these rules of one exchange to the test."""
+    def asked(self, codes: Iterable[str], request: Message, response: Message | None, flow: Flow | None) -> None:
+        """Count an exchange that puts these rules of one exchange to the test. `flow` None: its connection is over."""
         last = request.packet if response is None else response.packet
         for coverage in self._at(flow, request.client_id, request.packet, last):
             coverage.asked.update(codes)
@@ -189,13 +189,13 @@ class CoverageCounter:
     def _counted_in(self, call: Call | None) -> tuple[Coverage, ...]:
         """Return the coverage that counts a call: the whole one, and that of its client; none if it is left out."""
         if call is None:
-            return () if self._parties is not None else (self.coverage,)
+            return self._at(None, None, 0, 0)
         return self._at(call.connection.flow, call.client_id, call.packet, call.end)
 
-    def _at(self, flow: Flow, client_id: Any, first: int, last: int) -> tuple[Coverage, ...]:
+    def _at(self, flow: Flow | None, client_id: Any, first: int, last: int) -> tuple[Coverage, ...]:
         if self._parties is None:
             return (self.coverage,)
-        party = self._parties.of(flow, client_id, first, last)
+        party = None if flow is None else self._parties.of(flow, client_id, first, last)
         return () if party is None else (self.coverage, self.of_parties[party])
 
 

@@ -43,9 +43,9 @@ class ExchangeRules:
             return ()
         key = request.api_key, request.version
         test = self._tests.get(key) or self._compile(key)
-        if self._counter is not None and connection is not None:
+        if self._counter is not None:
             codes = [*self._put_to_the_test(request, answered=response is not None)]
-            self._counter.asked(codes, request, response, connection.flow)
+            self._counter.asked(codes, request, response, None if connection is None else connection.flow)
         numbers = test(request.body)
         return self._broken(numbers, request, response, connection) if numbers and connection is not None else ()
 
