@@ -19,6 +19,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+import threading
 import time
 import warnings
 from collections import defaultdict
@@ -87,13 +88,16 @@ def capture(path: Path, interface: str = "any", port: int = 9092) -> Capture:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
     said = b""
-    deadline = time.monotonic() + _START_S
-    while time.monotonic() < deadline and (line := process.stderr.readline()):
-        if b"listening on" in line:
-            return Capture(path, process)
-        said += line
-    process.kill()
-    process.communicate()
+    too_late = threading.Timer(_START_S, process.kill)
+    too_late.start()
+    try:
+        for line in process.stderr:
+            if b"listening on" in line:
+                return Capture(path, process)
+            said += line
+    finally:
+        too_late.cancel()
+    process.wait()
     reason = said.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("tcpdump: ")
     raise PermissionError(_RIGHTS if "permi" in reason else f"kafka_capture: tcpdump: {reason or 'it did not start'}")
 

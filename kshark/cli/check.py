@@ -201,7 +201,7 @@ def _check(source: Source, args: Namespace, sink: Sink) -> Result:
     if source.left_out and not source.packets:
         return Result({_LEFT_OUT})
     rest = None if early is None else early.rest(checking.findings)
-    findings = NewFindings(ShownFindings(checking.findings, source), args.known)
+    findings = NewFindings(ShownFindings(checking.findings, source), args)
     printed = collected(findings, args, sink, rest)
     source.notes.leave_out(judged(printed.counts.codes))
     print_notes(source, heading=args.each)  # before the result: that stays in sight

@@ -98,12 +98,13 @@ def parties(args: Namespace, passes: Callable[[int], bool] | None) -> Parties | 
 
 
 class NewFindings:
-    """Iterable over the findings that are not known. `kinds`: all kinds that were found, with their numbers."""
+    """Iterable over the findings that are not known. `kinds`: all kinds that were found, with their numbers, if an
+    option asks for them."""
 
-    def __init__(self, findings: Iterable[Finding], baseline: Baseline) -> None:
+    def __init__(self, findings: Iterable[Finding], args: Namespace) -> None:
         """`findings` are read more than once."""
-        self._findings, self._baseline = findings, baseline
-        self.kinds: Final = count_kinds(findings)
+        self._findings, self._baseline = findings, args.known
+        self.kinds: Final = count_kinds(findings if args.baseline or args.write_baseline else ())
 
     def __iter__(self) -> Iterator[Finding]:
         return (finding for finding in self._findings if not self._baseline.has(finding))
@@ -153,14 +154,19 @@ class Conformance(NamedTuple):
         by = getattr(args, "by", None)
         if by is None:
             return [rule._asdict() for rule in rules]
-        chosen = {rule.code for rule in rules}
         return [
             {**({"client": name} if by == "client" else {}), "software": software if by == "client" else name,
              **rule._asdict()}
-            for name, software, rules_of_client in self.clients
+            for name, software, rules_of_client in self.with_rules(rules)
             for rule in rules_of_client
-            if rule.code in chosen
         ]  # fmt: skip
+
+    def with_rules(self, rules: Sequence[RuleCoverage]) -> list[ClientCoverage]:
+        """Return the coverage of each client, with these rules only."""
+        chosen = {rule.code for rule in rules}
+        return [
+            client._replace(rules=[rule for rule in client.rules if rule.code in chosen]) for client in self.clients
+        ]
 
     def coverage_lines(self, rules: Sequence[RuleCoverage], args: Namespace, width: int | None) -> Iterator[Line]:
         """Return the coverage as text, with recipes for untested rules if they are asked for."""
@@ -171,10 +177,7 @@ class Conformance(NamedTuple):
         if by is None:
             yield from coverage_lines(rules, width)
         else:
-            chosen = {rule.code for rule in rules}
-            clients = [
-                client._replace(rules=[rule for rule in client.rules if rule.code in chosen]) for client in self.clients
-            ]
+            clients = self.with_rules(rules)
             yield from client_lines(clients, by, width)
             rules = [rule for rule in rules if rule.code in OF_CLIENTS]
             tested = {rule.code for client in clients for rule in client.rules if rule.tested}
@@ -184,7 +187,8 @@ class Conformance(NamedTuple):
     def summary(self, args: Namespace) -> dict[str, Any]:
         """Return the keys of the JSON summary that the options add."""
         known = {"known": sum(self.known.values())} if getattr(args, "baseline", None) else {}
-        rows = [{"client": missing.client, "codes": missing.codes} for missing in self.untested]
+        by = getattr(args, "by", None) or "client"
+        rows = [{by: missing.client, "codes": missing.codes} for missing in self.untested]
         return {**known, **({"untested": rows} if getattr(args, "require", None) else {})}
 
     def lines(self, args: Namespace, width: int | None) -> Iterator[Line]:
@@ -223,21 +227,20 @@ def formatted(
     """Print the annotations of a capture, or return its part of a document."""
     from kshark.output.checked_capture import CheckedCapture
 
-    chosen = {rule.code for rule in rules}
-    clients = [
-        client._replace(rules=[rule for rule in client.rules if rule.code in chosen]) for client in conformance.clients
-    ]
     capture = CheckedCapture(
         "standard input" if name == "-" else Path(name).name,
         findings,
         topics,
         rules,
-        clients,
+        conformance.with_rules(rules),
         args.by,
         conformance.known,
         required(args),
         fails_on_unknown,
     )
+    sentences = [missing.sentence for missing in conformance.untested]
+    for sentence in sentences if args.format in DOCUMENTS else ():
+        print(f"kshark: {sentence}", file=sys.stderr)
     if args.format == "junit":
         from kshark.output.junit import suites
 
@@ -249,7 +252,7 @@ def formatted(
     from kshark.output.github import annotation_lines
 
     file = capture.name if Path(name).is_absolute() else name
-    for line in annotation_lines(capture, file, [missing.sentence for missing in conformance.untested]):
+    for line in annotation_lines(capture, file, sentences):
         sink.text(line)
     return None
 
