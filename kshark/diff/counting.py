@@ -91,7 +91,9 @@ class Counting:
         profile.remarks = [*remarks]
         if profile.counts.left_out:
             profile.remarks.append("It has more kinds of requests, errors and findings than kshark compares.")
-        profile.why_not = observed.why_empty(has_keys=has_keys) or ("" if profile.requests else "no request passes")
+        profile.why_not = observed.why_empty(has_keys=has_keys) or ""
+        if not profile.requests and not profile.why_not:
+            profile.why_not = "it has no request to compare"
         return profile
 
     # -- exchanges
