@@ -70,6 +70,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.timeline",),
     ("kshark.output", "kshark.face", "kshark.snapshot"),
     ("kshark.report", "kshark.headlines"),
+    ("kshark.diff",),
     ("kshark.parallel",),
     ("kshark", "kshark.cli", "kshark.__main__", "kshark.testing"),
     ("kshark_spark",),

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "sessions": "share sessions: members, epochs, how they ended",
     "groups": "share, consumer and classic groups: states, epochs, members, assignments, coordinators, administration",
     "deliveries": "records that share groups have in flight: their holders, and the history of one record",
+    "diff": "two captures, before and after a change: what got worse, with the evidence",
     "stats": "APIs and versions in use, latency, errors, clients, share groups",
     "export": "Parquet tables, the same as kshark-spark writes",
     "report": "an HTML page and its data: verdict, findings, sessions, latency, evidence",

@@ -72,7 +72,8 @@ class Headlines:
                 continue
             text = _happened(alike)
             if sort.verdict == "unknown":
-                text += f" Not proved ({alike.first.unknown_because})."
+                because = alike.first.unknown_because or ""
+                text += f" Not proved: {REASONS.get(because, because)}."
             explained = Counter[str]()
             for other, same in self._alike.items():
                 if other.event is not None and other.event[0] == sort.code and other.event[1] in alike.begins:

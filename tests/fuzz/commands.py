@@ -31,7 +31,7 @@ FAULT: Final = "a bug in kshark"
 #: Commands that end by themselves; live does not.
 ENDING: Final = [name for name in COMMANDS if name != "live"]
 #: Commands that judge: they alone end with 1 (a violation) and NOTHING_JUDGED.
-JUDGING: Final = ("check", "report")
+JUDGING: Final = ("check", "diff", "report")
 #: Where a damaged file, a folder to write to, and a small file stand in the words.
 FILE, FOLDER, TEXT = "FILE", "FOLDER", "TEXT"
 _OPTIONS: Final = (
@@ -91,6 +91,8 @@ class Commands(Kind[Call]):
             words += random.choices(_PLAIN, k=random.randrange(4))
         if command in ("export", "report") and random.random() < 0.8:
             words += ["-o", FOLDER]
+        if command == "diff" and random.random() < 0.9:
+            words.append(FILE)  # the other capture
         if random.random() < 0.04:
             return Call([random.choice(("read", "check")), "-T", "json", "--each", FILE, FILE], _file(random), True)
         return Call([*words, FILE] if random.random() < 0.95 else words, _file(random))

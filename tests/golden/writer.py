@@ -71,7 +71,8 @@ def paragraph(finding: dict[str, Any]) -> Iterator[str]:
     yield ", ".join(("packet {packet}: {code} {verdict}".format_map(finding), *judged))
     yield f"  {finding['argument']}"
     yield "  witness " + ", ".join(map(witness, finding["witness"]))
-    rest = finding.keys() - {"packet", "code", "verdict", *JUDGED, "argument", "witness"}
+    of_rule = {"weight", "rests_on"}  # the same for every finding of a rule
+    rest = finding.keys() - {"packet", "code", "verdict", *JUDGED, "argument", "witness", *of_rule}
     yield "  " + ", ".join(f"{name} {value}" for name, value in finding.items() if name in rest and value is not None)
 
 

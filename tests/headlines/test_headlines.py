@@ -191,6 +191,11 @@ def test_an_event_says_what_it_explains() -> None:
     assert one.text == "ShareFetch (packet 7) has no answer after 40.0 s, 12:03:07.412 to the end of the capture."
 
 
+def test_an_event_that_is_not_proved_says_why() -> None:
+    (one,) = headlines(finding(**OVERDUE | {"verdict": "unknown", "unknown_because": "clock"}))
+    assert " Not proved: the capture's clock does not prove how much time passed" in one.text
+
+
 def test_of_events_of_one_kind_the_longest_stands_for_all() -> None:
     ends = [{"until_ns": NOON_NS + at * SECOND_NS, "until_packet": 90412 + at} for at in (2, 9)]
     longest = {"argument": "ShareFetch (packet 8) was answered after 4.0 s", "packet": 90417}

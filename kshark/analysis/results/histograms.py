@@ -76,6 +76,17 @@ class Histograms:
                 measured[number] = count, [self._middle(cell) for cell in self._cells[cells].tolist()]
         return measured
 
+    def longer_than(self, ns: int, rows: Sequence[int]) -> list[tuple[int, int]]:
+        """Return how many durations of each row are in bins after that of `ns`, and how many it has; rows without any
+        are left out."""
+        self._count()
+        before = np.concatenate([[0], np.cumsum(self._counts)])
+        first = np.asarray(rows, np.int64) << _BIN_BITS
+        edges = (first, first + ((_bin(ns) >> self._joined) + 1), first + (1 << _BIN_BITS))
+        begin, middle, end = (before[np.searchsorted(self._cells, edge)] for edge in edges)
+        pairs = zip((end - middle).tolist(), (end - begin).tolist(), strict=True)
+        return [(longer, count) for longer, count in pairs if count]
+
     def _middle(self, cell: int) -> int:
         bin_ = cell & (1 << _BIN_BITS) - 1
         middle = (_least(bin_ << self._joined) + _least((bin_ + 1) << self._joined) - 1) // 2
@@ -102,6 +113,15 @@ class Histograms:
             bins = (cells & (1 << _BIN_BITS) - 1) >> joined - self._joined
             self._cells, self._counts, self._joined = cells[:0], counts[:0], joined
             self._put(cells >> _BIN_BITS << _BIN_BITS | bins, counts)
+
+
+def _bin(ns: int) -> int:
+    """Return the bin of a duration before joining, as `add` does."""
+    if ns < 1 << _BITS:
+        return max(0, ns)
+    ns = min(ns, _LONGEST)
+    shift = ns.bit_length() - _BITS
+    return (shift << _BITS - 1) + (ns >> shift)
 
 
 def _least(bin_: int) -> int:

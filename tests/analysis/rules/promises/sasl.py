@@ -27,7 +27,10 @@ def a_client_closes_before_authentication_is_complete() -> Said:
     asked(connection)
     connection.close()
     end = len(talk.wire.packets) - 1
-    return talk, [note("REQUEST_UNANSWERED", end, "client_closed"), unknown("SASL_SEQUENCE", end, because="end_not_seen")]
+    return talk, [
+        note("REQUEST_UNANSWERED", end, "client_closed"),
+        unknown("SASL_SEQUENCE", end, because="end_not_seen"),
+    ]
 
 
 @promise

@@ -21,7 +21,10 @@ def a_version_that_is_not_advertised() -> Said:
     asked_unoffered(connection)
     broker_closes(connection)
     end = len(talk.wire.packets) - 1
-    return talk, [note("REQUEST_UNANSWERED", end, "broker_closed"), violation("VERSION_NOT_ADVERTISED", end, blame="client")]
+    return talk, [
+        note("REQUEST_UNANSWERED", end, "broker_closed"),
+        violation("VERSION_NOT_ADVERTISED", end, blame="client"),
+    ]
 
 
 @promise
@@ -31,7 +34,10 @@ def a_client_closes_after_a_version_that_is_not_advertised() -> Said:
     asked_unoffered(connection)
     connection.close()
     end = len(talk.wire.packets) - 1
-    return talk, [note("REQUEST_UNANSWERED", end, "client_closed"), unknown("VERSION_NOT_ADVERTISED", end, because="end_not_seen")]
+    return talk, [
+        note("REQUEST_UNANSWERED", end, "client_closed"),
+        unknown("VERSION_NOT_ADVERTISED", end, because="end_not_seen"),
+    ]
 
 
 @promise

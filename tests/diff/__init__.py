@@ -1,0 +1,1 @@
+"""Two captures compared: `kshark diff`."""
