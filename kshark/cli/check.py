@@ -177,7 +177,7 @@ class Checking(Run):
             registry(args),
             shows=lambda finding: chosen(finding) and self._resting.shows(finding),
             sessions=sessions,
-            coverage=coverage and coverage_scope(args, self._resting),
+            coverage=coverage and counted_requests(args, self._resting),
             named=named,
             complete=getattr(args, "complete", False),
         )
@@ -302,9 +302,9 @@ def asks_for_coverage(args: Namespace) -> bool:
     return shows or bool(required(args)) or "nothing-checked" in fail_on(args)
 
 
-def coverage_scope(args: Namespace, resting: Resting) -> bool | Parties:
-    """Return what coverage counts: nothing, all requests, or by client and only those that pass `-Y`."""
-    return asks_for_coverage(args) and (parties(args, resting.has_passed) or True)
+def counted_requests(args: Namespace, resting: Resting) -> bool | Parties:
+    """Return what coverage counts: all requests, or by client and only those that pass `-Y`."""
+    return parties(args, resting.has_passed) or True
 
 
 def shows_coverage(args: Namespace) -> bool:

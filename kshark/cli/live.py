@@ -15,7 +15,8 @@ from kshark.cli.check import (
     add_coverage,
     add_fail_on,
     add_selection,
-    coverage_scope,
+    asks_for_coverage,
+    counted_requests,
     exit_code,
     fail_on,
     outcomes_of,
@@ -158,7 +159,7 @@ class _Output:
             registry(args),
             shows=lambda finding: chosen(finding) and self._resting.shows(finding),
             keeps=False,
-            coverage=coverage_scope(args, self._resting),
+            coverage=asks_for_coverage(args) and counted_requests(args, self._resting),
         )
         self._printed = Printed(FindingCounts(), Headlines())
 
