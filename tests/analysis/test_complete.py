@@ -3,8 +3,11 @@ stays in doubt."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
+from kshark import limits
 from kshark.analysis import Analyzer
 from kshark.analysis.facts.connections import Complete, ConnectionFacts
 from kshark.face import pages
@@ -85,6 +88,16 @@ def test_bytes_that_are_missing_on_another_connection_of_the_host_are_in_doubt(l
     talk.member("b", connection=other, joined=False).share_fetch(2 if not later else 1).answered()
     assert of_recovery(talk) == [("violation", None)]
     assert of_recovery(talk.without_packets(lost.all_packets)) == [("unknown", "gap")]
+
+
+def test_what_waits_for_the_end_is_limited() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    for epoch in range(1, limits.WAITING_VERDICTS + 3):
+        a.share_fetch(9999).answered(INVALID_SHARE_SESSION_EPOCH)
+        a.share_fetch(epoch).answered()
+    told = Counter(of_recovery(talk))
+    assert told == {("violation", None): limits.WAITING_VERDICTS, ("unknown", "limit"): 2}
 
 
 def test_dropped_packets_refute_the_statement() -> None:

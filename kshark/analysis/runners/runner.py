@@ -72,6 +72,9 @@ class Runner:
         self._rate = RateLimit()
         self._waiting: dict[Any, list[Verdict]] = {}
         self._count = 0
+        #: Verdicts that only the end of a complete capture proves, by owner, and their number.
+        self._absences: dict[Any, list[Verdict]] = {}
+        self._absent = 0
         #: Rules that were noted once, by their code.
         self._noted: set[str] = set()
 
@@ -132,17 +135,24 @@ class Runner:
         return verdicts
 
     def end(self, owner: Any) -> list[Verdict]:
-        """End an owner, of which nothing more is seen. Return its waiting verdicts as not proved."""
-        waiting = self._waiting.pop(owner, [])
+        """End an owner, of which nothing more is seen. Return its waiting verdicts: as not proved, unless the capture
+        is over and shows that nothing else happened."""
+        waiting, absences = self._waiting.pop(owner, []), self._absences.pop(owner, [])
         self._count -= len(waiting)
-        return [_unproved(verdict) for verdict in waiting]
+        self._absent -= len(absences)
+        verdicts = [_unproved(verdict) for verdict in waiting]
+        for verdict in absences:
+            judgement = judge(verdict.argument, accuses=verdict.rule.accuses)
+            judged_again = verdict._replace(judgement=judgement)
+            verdicts += [_unproved(verdict)] if judgement is PENDING else self._settled(judged_again, owner)
+        return verdicts
 
     def close(self) -> list[Verdict]:
         """End the capture. Judge the waiting verdicts a last time."""
         verdicts: list[Verdict] = []
         for owner in [*self._waiting]:
             verdicts += self.prove(owner)
-        for owner in [*self._waiting]:
+        for owner in [*self._waiting, *self._absences]:
             verdicts += self.end(owner)
         return verdicts
 
@@ -203,6 +213,9 @@ class Runner:
             yield verdict if self._is_reported(verdict) else verdict._replace(silent=True)
 
     def _wait(self, verdict: Verdict, owner: Any) -> Iterator[Verdict]:
+        if verdict.argument.needs.absence is not None:
+            yield from self._wait_for_end(verdict, owner)
+            return
         proof: Any = verdict.argument.needs.proof
         waiting = self._waiting.setdefault(proof.session if owner is None else owner, [])
         if len(waiting) >= limits.WAITING_VERDICTS:
@@ -216,6 +229,15 @@ class Runner:
             self._count -= 1
             if not longest:
                 del self._waiting[oldest]
+
+    def _wait_for_end(self, verdict: Verdict, owner: Any) -> Iterator[Verdict]:
+        """Keep a verdict for the end of its owner; beyond the limits it is not proved."""
+        absences = self._absences.setdefault(owner, [])
+        if len(absences) >= limits.WAITING_VERDICTS or (self._room is not None and self._absent >= self._room):
+            yield verdict.instead or verdict._replace(judgement=Judgement("unknown", "limit"))
+            return
+        absences.append(verdict)
+        self._absent += 1
 
     def _is_reported(self, verdict: Verdict) -> bool:
         """False for a note that is not proved, and if the rule was reported often enough of this member and topic."""
