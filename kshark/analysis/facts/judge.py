@@ -66,6 +66,8 @@ NO_CASE: Final = Judgement("refuted")
 #: A note that the capture always proves; and a refusal whose message could not be read.
 NOTE: Final = Judgement("note")
 UNREAD: Final = Judgement("unknown", "cut")
+#: A verdict that a limit of kshark gave up before its proof could appear.
+GIVEN_UP: Final = Judgement("unknown", "limit")
 
 
 def judge(argument: Argument, states: Known = ALWAYS, *, accuses: bool = True) -> Judgement:

@@ -16,7 +16,7 @@ from kshark import limits
 from kshark.analysis.facts.argument import Argument
 from kshark.analysis.facts.calls import Call, Partition
 from kshark.analysis.facts.connections import ConnectionFacts
-from kshark.analysis.facts.judge import NO_CASE, NOTE, PENDING, Judgement, judge, unexplained, unproved
+from kshark.analysis.facts.judge import GIVEN_UP, NO_CASE, NOTE, PENDING, Judgement, judge, unexplained, unproved
 from kshark.analysis.facts.known import Known
 from kshark.analysis.facts.machine import Machine, StepType
 from kshark.analysis.rules import RuleBook
@@ -234,7 +234,7 @@ class Runner:
         """Keep a verdict for the end of its owner; beyond the limits it is not proved."""
         absences = self._absences.setdefault(owner, [])
         if len(absences) >= limits.WAITING_VERDICTS or (self._room is not None and self._absent >= self._room):
-            yield verdict.instead or verdict._replace(judgement=Judgement("unknown", "limit"))
+            yield verdict.instead or verdict._replace(judgement=GIVEN_UP)
             return
         absences.append(verdict)
         self._absent += 1
