@@ -9,6 +9,7 @@ local LONGEST_UNCERTAIN = 1048576 -- a length without other evidence is believed
 local MOST_ITEMS = 500000         -- of one message; Wireshark ends a packet's dissection after 1,000,000
 local MOST_NOTES = 20             -- faults and errors of one message that get an expert info
 local LONGEST_SCAN = 65536        -- bytes of a segment that are searched for the next message
+local LEAST_ANSWER = 8            -- bytes from which an answer is recognised without a known boundary
 local LEAST_PRODUCE = 80          -- bytes of zeros easily look like a shorter Produce request of version 0
 local PRODUCE = 0
 
@@ -86,6 +87,7 @@ local UNSIGNED = {uint16 = true, uint32 = true}
 
 local function new_field(name, label, type, enum, about)
   local abbreviation = "kshark." .. name
+  if type == "none" then return ProtoField.none(abbreviation, label, about) end
   if type == "bool" then return ProtoField.bool(abbreviation, label, base.NONE, nil, 0, about) end
   if type == "float64" then return ProtoField.double(abbreviation, label, about) end
   if type == "string" or type == "uuid" then return ProtoField.string(abbreviation, label, nil, about) end
@@ -110,8 +112,14 @@ local function register(rows)
     if row.bits then enum = nil end
     if type == "array" then
       row.count = field_of(row[1] .. ".count", row[1], "int32", nil, "number of elements")
-      if row.of and _G.type(row.of) == "string" then row.field = field_of(name, row[1], row.of, enum, row.about) end
-    elseif type ~= "struct" then
+      if _G.type(row.of) == "table" then
+        row.field = field_of(row[1] .. ".entry", row[1], "none", nil, row.about)
+      else
+        row.field = field_of(name, row[1], row.of, enum, row.about)
+      end
+    elseif type == "struct" then
+      row.field = field_of(row[1] .. ".struct", row[1], "none", nil, row.about)
+    else
       row.field = field_of(name, row[1], type, enum, row.about)
     end
   end
@@ -188,9 +196,10 @@ local function fault(r, code, text)
   note(r, r.item, "fault", code .. ": " .. text)
 end
 
-local function stop(r, code, text)
+--- End reading: the bytes up to `needed` are not here. That is no fault if the message has them, and the capture not.
+local function stop(r, code, text, needed)
   r.stopped = true
-  if r.cut then
+  if r.cut and (needed or r.limit) <= r.total then
     r.faults[#r.faults + 1] = "BODY_CUT"
   else
     local where = concat(r.path, ".")
@@ -212,7 +221,7 @@ end
 local function fixed(r, size)
   local at = r.p
   if r.limit - at < size then
-    stop(r, "BODY_TOO_SHORT", size .. " bytes expected, " .. r.limit - at .. " are left")
+    stop(r, "BODY_TOO_SHORT", size .. " bytes expected, " .. r.limit - at .. " are left", at + size)
     return nil
   end
   r.p = at + size
@@ -246,7 +255,7 @@ local function uvarint(r)
     if b < 128 and value < 4294967296 then return value end
     factor = factor * 128
   end
-  stop(r, "VARINT_TOO_LONG", "a varint of more than 32 bits")
+  stop(r, "VARINT_TOO_LONG", "a varint of more than 32 bits", r.total + 1)
   return nil
 end
 
@@ -400,7 +409,7 @@ local function read_sized(r, tree, slot, values)
   end
   local start = r.p
   if size > r.limit - start then
-    stop(r, "LENGTH_INVALID", format("%s of %d bytes, %d are left", slot.type, size, r.limit - start))
+    stop(r, "LENGTH_INVALID", format("%s of %d bytes, %d are left", slot.type, size, r.limit - start), start + size)
     return nil
   end
   r.p = start + size
@@ -435,13 +444,14 @@ local function read_array(r, tree, slot)
       if SIZES[element.type] then read_fixed(r, item, element) else read_sized(r, item, element, {}) end
     else
       local begin = r.p
-      local inner = may_add(r, item) and item:add(span(r, begin, r.limit), "[" .. index .. "]") or nil
+      local inner = may_add(r, item) and item:add(slot.field, span(r, begin, r.limit)) or nil
       local values = read_struct(r, inner, slot.shape)
       local first = slot.shape[1] and values[slot.shape[1].name]
       if r.depth == 1 and type(first) == "string" then r.firsts[#r.firsts + 1] = {slot.name, first} end
       if inner then
         inner:set_len(r.p - begin)
-        if first ~= nil then inner:append_text(" " .. slot.shape[1].name .. "=" .. safe(tostring(first))) end
+        local named = first ~= nil and ": " .. slot.shape[1].name .. " " .. safe(tostring(first)) or ""
+        inner:set_text(format("%s[%d]%s", slot.name, index, named))
       end
     end
     r.path[#r.path] = nil
@@ -449,7 +459,7 @@ local function read_array(r, tree, slot)
   end
   r.depth = r.depth - 1
   if item then item:set_len(r.p - from) end
-  if r.stopped and not r.cut and count > left then
+  if r.stopped and count > left + r.total - r.limit then
     fault(r, "TOO_MANY_ELEMENTS", format("%s: %d elements in %d bytes", slot.name, count, left))
   end
 end
@@ -471,7 +481,7 @@ local function read_nested(r, tree, slot)
       return
     end
   end
-  local inner = may_add(r, tree) and tree:add(span(r, from, r.limit), slot.name) or nil
+  local inner = may_add(r, tree) and tree:add(slot.field, span(r, from, r.limit)) or nil
   r.depth = r.depth + 1
   read_struct(r, inner, slot.shape)
   r.depth = r.depth - 1
@@ -516,7 +526,7 @@ local function read_tags(r, tree, shape, values)
     local size = tag and uvarint(r)
     if not size then return end
     if size > r.limit - r.p then
-      stop(r, "LENGTH_INVALID", format("tag %d of %d bytes, %d are left", tag, size, r.limit - r.p))
+      stop(r, "LENGTH_INVALID", format("tag %d of %d bytes, %d are left", tag, size, r.limit - r.p), r.p + size)
       return
     end
     if tag <= last then fault(r, "TAGS_UNSORTED", format("tag %d after tag %d", tag, last)) end
@@ -564,11 +574,11 @@ function read_struct(r, tree, shape)
   return values
 end
 
---- Return a reader of a message: `size` bytes of `tvb` from `offset`, which are fewer than announced if `cut`.
-local function new_reader(tvb, offset, size, cut)
+--- Return a reader of a message of `total` bytes, of which `size` are in `tvb` from `offset` on.
+local function new_reader(tvb, offset, size, total)
   return {
-    tvb = tvb, base = offset, s = size > 0 and tvb:raw(offset, size) or "", p = 0, limit = size, cut = cut,
-    faults = {}, errors = {}, firsts = {}, path = {}, notes = 0, items = 0, depth = 0,
+    tvb = tvb, base = offset, s = size > 0 and tvb:raw(offset, size) or "", p = 0, limit = size, total = total,
+    cut = size < total, faults = {}, errors = {}, firsts = {}, path = {}, notes = 0, items = 0, depth = 0,
   }
 end
 
@@ -599,18 +609,24 @@ end
 
 --- True if the rest of the message fits these rows without a fault.
 local function fits(r, rows, version, flexible)
-  local trial = {tvb = r.tvb, base = r.base, s = r.s, p = r.p, limit = r.limit, cut = r.cut, faults = {}, errors = {},
+  local trial = {tvb = r.tvb, base = r.base, s = r.s, p = r.p, limit = r.limit, total = r.total, cut = r.cut, faults = {}, errors = {},
     firsts = {}, path = {}, notes = 0, items = 0, depth = 0}
   read_layout(trial, nil, rows, version, flexible)
   return #trial.faults == 0
 end
 
-local function read_body(r, tree, api, kind, version)
-  local layout = kind == "request" and api.request or api.response
+--- Return the version of a body's layout: of an answer that begins with the error code of the fallback, another one.
+local function layout_version(r, api, kind, version)
   local fallback = api.fallback
   if kind == "response" and fallback and r.limit - r.p >= 2 and int_at(r.s, r.p, 2) == fallback[1] then
-    version = fallback[2]
+    return fallback[2]
   end
+  return version
+end
+
+local function read_body(r, tree, api, kind, version)
+  local layout = kind == "request" and api.request or api.response
+  version = layout_version(r, api, kind, version)
   local flexible = within(version, api[3])
   local rows = layout[1]
   local older = layout.older and layout.older[version]
@@ -638,9 +654,14 @@ local function begins_request(tvb, offset, named)
   if left < 12 then return false end
   local head = tvb:raw(offset, math.min(left, 14))
   local length = int_at(head, 0, 4)
-  local api, known = api_of(int_at(head, 4, 2), int_at(head, 6, 2))
-  if not known or length < 8 or length > LONGEST_REQUEST then return false end
-  if request_header_of(api, int_at(head, 6, 2)) == 0 then return not named end
+  local version = int_at(head, 6, 2)
+  local api, known = api_of(int_at(head, 4, 2), version)
+  if not api or version < 0 or length < 8 or length > LONGEST_REQUEST then return false end
+  if not known then
+    if length > left - 4 then return false end
+    named = named or true
+  end
+  if request_header_of(api, version) == 0 then return not named end
   if #head < 14 then return length >= 10 and not named end
   local size = int_at(head, 12, 2)
   if size < -1 or size > length - 10 then return false end
@@ -655,10 +676,10 @@ local function is_request(tvb, offset)
   if not begins_request(tvb, offset, false) then return false end
   local length = tvb:range(offset, 4):int()
   if length > tvb:captured_len() - offset - 4 then return false end
-  local r = new_reader(tvb, offset + 4, length, false)
+  local r = new_reader(tvb, offset + 4, length, length)
   local key, version = int_at(r.s, 0, 2), int_at(r.s, 2, 2)
-  if key == PRODUCE and length < LEAST_PRODUCE then return false end
-  local api = APIS[key]
+  local api, known = api_of(key, version)
+  if not known or key == PRODUCE and length < LEAST_PRODUCE then return false end
   local header = HEADERS.request
   local header_version = request_header_of(api, version)
   read_struct(r, nil, shape_of(header[1], header_version, header_version >= 2))
@@ -769,21 +790,22 @@ local function chain_ends(tvb, offset)
   return offset == size
 end
 
---- True if a whole answer to an open request is at `offset`, and its body fits to the last byte.
+--- True if an answer to an open request is at `offset`, and its body fits as far as it is here.
 local function is_answer(connection, tvb, offset)
-  if tvb:captured_len() - offset < 8 then return false end
+  local left = tvb:captured_len() - offset - 4
+  if left < LEAST_ANSWER then return false end
   local length = tvb:range(offset, 4):int()
-  if length < 4 or length > tvb:captured_len() - offset - 4 then return false end
+  if length < 4 or length > LONGEST_UNCERTAIN then return false end
   local request = open_request(connection, tvb:range(offset + 4, 4):int())
   if not request then return false end
   local api, known = api_of(request.key, request.version)
   if not known then return false end
-  local r = new_reader(tvb, offset + 4, length, false)
+  local r = new_reader(tvb, offset + 4, math.min(length, left), length)
   r.p = 4
   if response_header_of(api, request.version) == 1 then skip_tags(r, nil) end
   if r.stopped then return false end
   read_body(r, nil, api, "response", request.version)
-  return #r.faults == 0
+  return #r.faults == 0 or #r.faults == 1 and r.faults[1] == "BODY_CUT"
 end
 
 --- True if a message begins at `offset`. On a side whose boundaries are known a plausible length is enough.
@@ -879,7 +901,7 @@ local function take_message(connection, kind, tvb, offset, length, frame, began,
   local here = math.max(0, math.min(length, tvb:captured_len() - offset - 4))
   local row = {offset = offset, length = length, here = here, kind = kind, frame = frame, time = now, began = began,
     copy = copy}
-  local r = new_reader(tvb, offset + 4, here, here < length)
+  local r = new_reader(tvb, offset + 4, here, length)
   if kind == "request" then
     if connection.raw and not is_request(tvb, offset) then
       row.token = true
@@ -981,8 +1003,8 @@ end
 --- Show a body; return what the Info column says of it.
 local function show_body(connection, r, tree, row, first_pass)
   local request, kind = row.request, row.kind
-  local api, known = api_of(request.key, request.version)
-  if not known then
+  local api = APIS[request.key]
+  if not (api and within(layout_version(r, api, kind, request.version), api[2])) then
     local what = api and format("version %d of %s", request.version, api[1]) or name_of(request.key)
     note(r, r.item, "unknown_version", format("%s is unknown to kshark %s: only the header is decoded", what, VERSION))
     show_rest(r, tree, "body, not decoded")
@@ -1047,7 +1069,7 @@ end
 local function show_message(connection, tvb, row, pinfo, tree, first_pass)
   local ends = math.min(row.offset + 4 + row.length, tvb:captured_len())
   local item = tree:add(kafka, tvb:range(row.offset, ends - row.offset))
-  local r = new_reader(tvb, row.offset + 4, row.here, row.here < row.length)
+  local r = new_reader(tvb, row.offset + 4, row.here, row.length)
   r.item = item
   item:add(OWN.len, tvb:range(row.offset, 4))
   generated(item, row.kind == "request" and OWN.request or OWN.response, tvb:range(row.offset, 0), true)
@@ -1066,6 +1088,12 @@ local function show_skipped(tvb, row, tree)
 end
 
 -- == Pieces of a connection
+
+--- True if a message at `offset` would have a length in range, and be longer than the `left` bytes.
+local function is_longer(tvb, offset, left)
+  local length = tvb:range(offset, 4):int()
+  return length > left - 4 and length <= LONGEST_REQUEST
+end
 
 --- Yield rows: the plan of a piece of which nothing is known yet. `show` is called with each row.
 local function cut(connection, tvb, pinfo, plan, show)
@@ -1092,16 +1120,17 @@ local function cut(connection, tvb, pinfo, plan, show)
     if missing <= reported then side.boundary = nil end
   end
   if lost_segment() then side.synced = false end
+  if tvb:offset() > 0 then side.began = nil end -- not put together: no message begins before
   while offset < reported do
     local left = reported - offset
     local more = pinfo.can_desegment > 0 and captured == reported
     local raw = kind == "request" and connection.raw or kind == "response" and connection.tokens > 0
-    if left < 4 or (left < 12 and more and not side.synced and left < 4 + math.max(0, tvb:range(offset, 4):int())) then
-      if more then
+    if left < 4 or left < 12 and more and side.synced ~= false and is_longer(tvb, offset, left) then
+      if more and side.synced ~= false then
         plan.desegment_offset, plan.desegment_len = offset, DESEGMENT_ONE_MORE_SEGMENT
         side.began = side.began or now
       else
-        add({skip = true, offset = offset, size = left, reason = "at the end, too few for a message"})
+        add({skip = true, offset = offset, size = left, reason = "in which no message begins"})
       end
       return
     end

@@ -1,0 +1,287 @@
+"""Messages of a capture as tshark shows them with the generated dissector, beside `kshark read -T json`."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from base64 import b64decode
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.patience import PATIENCE_S
+
+#: Items of a message that are not its body.
+_HEADER = (
+    "len", "api", "api_key", "api_version", "client_id", "correlation_id", "latency", "request", "request_in",
+    "response", "response_in",
+)  # fmt: skip
+
+
+class Key(NamedTuple):
+    """What identifies a message: `packet` completes it; None where it has no header that can be read."""
+
+    packet: int
+    kind: str
+    api: str | None
+    version: int | None
+    correlation_id: int | None
+
+
+class Raw(NamedTuple):
+    """A value in tshark's output: its text, and its bytes in hex."""
+
+    show: str
+    value: str
+
+
+@dataclass
+class Shown:
+    """A message in tshark's output."""
+
+    key: Key
+    client_id: str | None
+    request_packet: int | None
+    response_packet: int | None
+    latency: str | None
+    size: int
+    body: dict[str, Any]
+    notes: list[str]
+    label: str
+
+
+@dataclass
+class Comparison:
+    """Messages that both read, fields that were compared, and the differences."""
+
+    messages: int = 0
+    fields: int = 0
+    different: list[str] = field(default_factory=list)
+    only_kshark: list[tuple[Key, str]] = field(default_factory=list)
+    only_tshark: list[tuple[Key, str]] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    kinds: Counter[tuple[str | None, int | None, str]] = field(default_factory=Counter)
+
+
+def compare(capture: Path, script: Path, *options: str, by_port: bool = True) -> Comparison:
+    """Read a capture with both. `options` are tshark's; `by_port`: tshark gets the brokers' ports."""
+    result = Comparison()
+    theirs: defaultdict[Key, list[dict[str, Any]]] = defaultdict(list)
+    ports = set()
+    for message in messages_of(capture):
+        theirs[_key(message)].append(message)
+        ports.add(message["broker"].rpartition(":")[2])
+    named = ["-o", f"kshark.ports:{','.join(sorted(ports))}"] if by_port and ports else []
+    for shown in shown_of(capture, script, *named, *options, errors=result.errors):
+        same = theirs.get(shown.key)
+        if not same:
+            result.only_tshark.append((shown.key, shown.label))
+            continue
+        message = same.pop(0)
+        result.messages += 1
+        result.kinds[shown.key.api, shown.key.version, shown.key.kind] += 1
+        _compare_message(shown, message, result)
+    for key, messages in theirs.items():
+        result.only_kshark += [(key, ",".join(message.get("weird", ()))) for message in messages]
+    return result
+
+
+def messages_of(capture: Path) -> Iterator[dict[str, Any]]:
+    """Yield what `kshark read -T json` prints."""
+    command = [sys.executable, "-m", "kshark", "read", str(capture), "-T", "json", "--no-records", "--secrets"]
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
+    for line in done.stdout.splitlines():
+        yield json.loads(line)
+
+
+def _key(message: dict[str, Any]) -> Key:
+    return Key(
+        message["packet"],
+        message["kind"],
+        message.get("api"),
+        message.get("version"),
+        message.get("correlation_id"),
+    )
+
+
+# -- tshark
+
+
+def shown_of(capture: Path, script: Path, *options: str, errors: list[str]) -> Iterator[Shown]:
+    """Yield the messages in tshark's output, and add its complaints about Lua to `errors`."""
+    command = ["tshark", "-X", f"lua_script:{script}", "-r", str(capture), "-T", "pdml"]
+    command += ["-o", "kshark.credentials:TRUE", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for _, element in ET.iterparse(process.stdout):
+            if element.tag == "packet":
+                yield from _messages(element, errors)
+                element.clear()
+        errors += [line for line in process.stderr.read().decode().splitlines() if "Lua" in line]
+
+
+def _messages(packet: ET.Element, errors: list[str]) -> Iterator[Shown]:
+    number = 0
+    for proto in packet.iter("proto"):
+        name = proto.get("name")
+        if name == "frame":
+            number = next(int(item.get("show", "")) for item in proto if item.get("name") == "frame.number")
+        elif name == "_ws.lua.error":
+            errors.append(f"packet {number}: {proto.get('showname')}")
+        elif name == "kshark" and not any(item.get("name") == "kshark.skipped" for item in proto):
+            yield _message(number, proto)
+
+
+def _message(packet: int, proto: ET.Element) -> Shown:
+    own = {}
+    for item in proto:
+        name = item.get("name", "").removeprefix("kshark.")
+        if name in _HEADER:
+            own[name] = item
+    kind = "request" if "request" in own else "response"
+    shown = {name: item.get("show", "") for name, item in own.items()}
+    correlation_id = int(shown["correlation_id"]) if "correlation_id" in shown else None
+    version = int(shown["api_version"]) if "api_version" in shown else None
+    api = shown.get("api")
+    if api is not None and api.startswith("API "):
+        api = None
+    links = {name: int(shown[name]) if name in shown else None for name in ("request_in", "response_in")}
+    notes = [item.get("name", "") for item in proto.iter("field") if item.get("name", "").startswith("kshark.")]
+    client_id = bytes.fromhex(own["client_id"].get("value", "")).decode("utf-8", "backslashreplace") if "client_id" in own else None
+    return Shown(
+        Key(packet, kind, api, version, correlation_id),
+        client_id,
+        links["request_in"],
+        links["response_in"],
+        shown.get("latency"),
+        int(shown["len"]),
+        _struct(proto),
+        notes,
+        proto.get("showname", ""),
+    )
+
+
+def _struct(parent: ET.Element) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    tags: dict[str, Any] = {}
+    header = parent.tag == "proto"
+    for item in parent:
+        name = item.get("name", "")
+        if header and name == "kshark.null" and item.get("show") == "client_id":
+            continue
+        header = header and name.removeprefix("kshark.") in _HEADER
+        if name.removeprefix("kshark.") in _HEADER or name.startswith("_ws."):
+            continue
+        if name == "kshark.tag":
+            tags[item.get("showname", "").partition("]")[0][1:]] = Raw(item.get("show", ""), item.get("value", ""))
+        elif name.endswith(".struct"):
+            values[_name(item)] = _struct(item)
+        elif name:
+            values[_name(item)] = _value(item)
+    if tags:
+        values["_tagged"] = tags
+    return values
+
+
+def _name(item: ET.Element) -> str:
+    if item.get("name") == "kshark.null":
+        return item.get("show", "")
+    return item.get("showname", "").partition(":")[0].removesuffix(" [truncated]")
+
+
+def _value(item: ET.Element) -> Any:
+    name = item.get("name", "")
+    if name == "kshark.null":
+        return None
+    if name.endswith(".count"):
+        return [
+            _struct(inner) if inner.get("name", "").endswith(".entry") else _value(inner)
+            for inner in item
+            if not inner.get("name", "").startswith("_ws.") and not _is_unread(inner)
+        ]
+    return Raw(item.get("show", ""), item.get("value", ""))
+
+
+# -- the comparison
+
+
+def _compare_message(shown: Shown, message: dict[str, Any], result: Comparison) -> None:
+    where = f"packet {shown.key.packet} {shown.key.api} v{shown.key.version} {shown.key.kind}"
+    result.fields += 1
+    if shown.size != message["size"]:
+        result.different.append(f"{where}: size {shown.size}, {message['size']}")
+    if shown.key.kind == "request":
+        result.fields += 1
+        if shown.client_id != message.get("client_id"):
+            result.different.append(f"{where}: client id {shown.client_id!r}, {message.get('client_id')!r}")
+    else:
+        result.fields += 2
+        latency = message.get("latency_ns")
+        seconds = None if latency is None else f"{'-' if latency < 0 else ''}{abs(latency) // 10**9}.{abs(latency) % 10**9:09}"
+        if shown.request_packet != message.get("request_packet"):
+            result.different.append(f"{where}: request in {shown.request_packet}, {message.get('request_packet')}")
+        if shown.latency != seconds:
+            result.different.append(f"{where}: latency {shown.latency}, {seconds}")
+    body = message.get("body")
+    if body is not None:
+        _compare_struct(shown.body, body, where, result)
+
+
+def _compare_struct(shown: Any, body: dict[str, Any], where: str, result: Comparison) -> None:
+    if not isinstance(shown, dict):
+        result.different.append(f"{where}: no struct")
+        return
+    expected = {name: value for name, value in body.items() if not name.endswith("_decoded")}
+    if list(shown) != list(expected):
+        result.different.append(f"{where}: fields {list(shown)}, {list(expected)}")
+    for name, value in expected.items():
+        if name in shown:
+            _compare_value(shown[name], value, f"{where}.{name}", result)
+
+
+def _compare_value(shown: Any, value: Any, where: str, result: Comparison) -> None:
+    if isinstance(value, list):
+        if not isinstance(shown, list) or len(shown) != len(value):
+            result.different.append(f"{where}: elements {shown}, {value}")
+            return
+        for index, (left, right) in enumerate(zip(shown, value, strict=True)):
+            _compare_value(left, right, f"{where}[{index}]", result)
+    elif isinstance(value, dict) and set(value) != {"size"}:
+        _compare_struct(shown, value, where, result)
+    else:
+        result.fields += 1
+        if not _is_equal(shown, value):
+            result.different.append(f"{where}: {shown!r}, {value!r}")
+
+
+def _is_equal(shown: Any, value: Any) -> bool:
+    if value is None or not isinstance(shown, Raw):
+        return shown is None and value is None
+    raw = bytes.fromhex(shown.value)
+    if isinstance(value, dict):
+        return len(raw) == value["size"]
+    if isinstance(value, bool):
+        return (raw != b"\0") == value
+    if isinstance(value, int):
+        return int(shown.show) == value and int.from_bytes(raw, "big", signed=value < 0) == value
+    if isinstance(value, float):
+        return bool(struct.unpack(">d", raw)[0] == value)
+    return value in (raw.decode("utf-8", "backslashreplace"), shown.show) or _bytes(value) == raw
+
+
+def _bytes(text: str) -> bytes | None:
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        return None
+
+
+def _is_unread(item: ET.Element) -> bool:
+    """True for an element of which no byte could be read."""
+    return item.get("name", "").endswith(".entry") and len(item) == 0
