@@ -709,7 +709,10 @@ local tcp_stream, tcp_seq, tcp_len = extractor("tcp.stream"), extractor("tcp.seq
 local lost_segment = extractor("tcp.analysis.lost_segment")
 local retransmissions = {extractor("tcp.analysis.retransmission"), extractor("tcp.analysis.fast_retransmission"),
   extractor("tcp.analysis.spurious_retransmission")}
-local time_epoch = extractor("frame.time_epoch")
+
+-- Fields have values only where Wireshark builds a tree, which the first pass does for the sake of a filtered tap. The
+-- first pass of `tshark -2` never does: then addresses and ports stand for the connection.
+pcall(Listener.new, "tcp", "tcp.stream")
 
 --- Return the last value of a field in this packet: with tunnels, that of the innermost layer.
 local function value_of(field)
@@ -742,21 +745,26 @@ local function is_broker_port(port)
   return false
 end
 
-local function connection_of(pinfo)
-  local number = value_of(tcp_stream)
-  local key = number and tostring(number) or tostring(pinfo.src) .. tostring(pinfo.dst)
-  if not connections[key] then
-    connections[key] = {open = {}, sides = {request = {}, response = {}}, recent = {}, tokens = 0}
-  end
-  return connections[key]
-end
-
 local function source_of(pinfo)
   return tostring(pinfo.src) .. "|" .. tostring(pinfo.src_port)
 end
 
 local function destination_of(pinfo)
   return tostring(pinfo.dst) .. "|" .. tostring(pinfo.dst_port)
+end
+
+local function connection_of(pinfo)
+  local key = value_of(tcp_stream)
+  local shows_gaps = key ~= nil
+  if not key then
+    local from, to = source_of(pinfo), destination_of(pinfo)
+    key = from < to and from .. " " .. to or to .. " " .. from
+  end
+  if not connections[key] then
+    connections[key] = {open = {}, sides = {request = {}, response = {}}, recent = {}, tokens = 0,
+      shows_gaps = shows_gaps}
+  end
+  return connections[key]
 end
 
 --- Return "request" or "response": who sends, by what earlier packets showed, by port, or by content.
@@ -808,21 +816,21 @@ local function is_answer(connection, tvb, offset)
   return #r.faults == 0 or #r.faults == 1 and r.faults[1] == "BODY_CUT"
 end
 
---- True if a message begins at `offset`. On a side whose boundaries are known a plausible length is enough.
+--- True if a message begins at `offset`. On a side whose boundaries are known, a length that fits is enough.
 local function begins_message(connection, side, kind, tvb, offset, raw)
   local left = tvb:reported_len() - offset
   local length = tvb:range(offset, 4):int()
-  if length < 0 then return false end
+  local is_here = length >= 0 and length <= left - 4
+  if raw and length >= 0 and length <= LONGEST_UNCERTAIN then return true end
   if kind == "request" then
-    if begins_request(tvb, offset, not side.synced and connection.client_id or false) then return true end
-    return (side.synced or raw) and (length <= left - 4 or length <= LONGEST_UNCERTAIN and length >= 8)
+    return begins_request(tvb, offset, not side.synced and connection.client_id or false) or side.synced and is_here
   end
-  if length < 4 and not raw then return side.synced and length <= left - 4 end
+  if length < 4 then return false end
+  if tvb:captured_len() - offset < 8 then return side.synced and is_here end
   if length > LONGEST_ANSWER then return false end
-  if raw or tvb:captured_len() - offset < 8 then return side.synced or raw end
   if open_request(connection, tvb:range(offset + 4, 4):int()) then return true end
-  if chain_ends(tvb, offset) then return true end
-  return side.synced and length <= LONGEST_UNCERTAIN
+  if is_here then return side.synced or chain_ends(tvb, offset) end
+  return side.synced and length <= LONGEST_UNCERTAIN and (connection.shows_gaps or next(connection.recent) == nil)
 end
 
 --- Return the next offset from which the bytes surely are a message, or the end of the piece.
@@ -995,7 +1003,9 @@ local function show_response_header(r, tree, row)
   generated(tree, OWN.api_version, span(r, 0, 0), request.version)
   generated(tree, OWN.request_in, span(r, 0, 0), request.frame)
   if row.began and request.time then
-    generated(tree, OWN.latency, span(r, 0, 0), row.began - request.time)
+    local nanoseconds = floor((row.began - request.time) * 1e9 + 0.5)
+    local seconds = floor(nanoseconds / 1e9)
+    generated(tree, OWN.latency, span(r, 0, 0), NSTime.new(seconds, nanoseconds - seconds * 1000000000))
   end
   return not r.stopped
 end
@@ -1066,9 +1076,8 @@ local function show_content(connection, r, tree, row, first_pass)
   if row.copy then row.label = row.label .. " [retransmission]" end
 end
 
-local function show_message(connection, tvb, row, pinfo, tree, first_pass)
-  local ends = math.min(row.offset + 4 + row.length, tvb:captured_len())
-  local item = tree:add(kafka, tvb:range(row.offset, ends - row.offset))
+local function show_message(connection, tvb, row, tree, first_pass)
+  local item = tree:add(kafka, tvb:range(row.offset, 4 + row.here))
   local r = new_reader(tvb, row.offset + 4, row.here, row.length)
   r.item = item
   item:add(OWN.len, tvb:range(row.offset, 4))
@@ -1079,10 +1088,11 @@ local function show_message(connection, tvb, row, pinfo, tree, first_pass)
 end
 
 local function show_skipped(tvb, row, tree)
-  local ends = math.min(row.offset + row.size, tvb:captured_len())
-  local item = tree:add(kafka, tvb:range(row.offset, ends - row.offset))
+  local from = math.min(row.offset, tvb:captured_len()) -- Wireshark's exceptions must not pass through Lua: no range
+  local here = math.min(row.size, tvb:captured_len() - from) -- ever goes beyond the bytes of the packet
+  local item = tree:add(kafka, tvb:range(from, here))
   item:set_text(format("Kafka, %d bytes %s", row.size, row.reason))
-  if ends > row.offset then item:add(OWN.skipped, tvb:range(row.offset, ends - row.offset)) end
+  item:add(OWN.skipped, tvb:range(from, here))
   item:add_proto_expert_info(NOTES.resync, format("%d bytes %s", row.size, row.reason))
   return format("[%d bytes %s]", row.size, row.reason)
 end
@@ -1098,7 +1108,7 @@ end
 --- Yield rows: the plan of a piece of which nothing is known yet. `show` is called with each row.
 local function cut(connection, tvb, pinfo, plan, show)
   local captured, reported = tvb:captured_len(), tvb:reported_len()
-  local now, frame = value_of(time_epoch), pinfo.number
+  local now, frame = pinfo.rel_ts, pinfo.number
   local copy = is_retransmitted()
   local function add(row)
     plan[#plan + 1] = row
@@ -1109,15 +1119,17 @@ local function cut(connection, tvb, pinfo, plan, show)
   local side = connection.sides[kind]
   local sequence, size = value_of(tcp_seq), value_of(tcp_len)
   local function position(at) -- of a byte in the connection; nil where the piece was put together from several packets
-    return sequence and size and tvb:offset() > 0 and sequence + size - reported + at
+    return sequence and size and tvb:offset() > 0 and sequence + size - reported + at or nil
   end
-  if side.boundary then
-    local missing = position(0) and side.boundary - position(0) or 0
-    if missing > 0 then
-      offset = math.min(missing, reported)
-      add({skip = true, offset = 0, size = offset, reason = "of a message whose beginning was cut"})
+  if not position(0) then
+    side.ends = nil
+  elseif side.ends and position(0) > side.begins then -- TCP cannot put this message together
+    local rest = side.ends - position(0)
+    if rest > 0 then
+      offset = math.min(rest, reported)
+      add({skip = true, offset = 0, size = offset, reason = "of a message that the capture does not hold whole"})
     end
-    if missing <= reported then side.boundary = nil end
+    if rest <= reported then side.ends = nil end
   end
   if lost_segment() then side.synced = false end
   if tvb:offset() > 0 then side.began = nil end -- not put together: no message begins before
@@ -1149,13 +1161,15 @@ local function cut(connection, tvb, pinfo, plan, show)
       if length > left - 4 and more then
         plan.desegment_offset, plan.desegment_len = offset, length + 4 - left
         side.began = side.began or now
+        side.begins, side.ends = position(offset), position(offset + 4 + length)
         return
       end
       side.synced = true
       add(take_message(connection, kind, tvb, offset, length, frame, side.began or now, now, copy))
       side.began = nil
+      side.begins = position(offset)
       offset = offset + 4 + length
-      if offset > reported and position(0) then side.boundary = position(offset) end
+      if offset > reported then side.ends = position(offset) end
     end
   end
 end
@@ -1179,7 +1193,7 @@ local function dissect(tvb, pinfo, tree)
     if row.skip then
       labels[#labels + 1] = show_skipped(tvb, row, tree)
     else
-      labels[#labels + 1] = show_message(connection, tvb, row, pinfo, tree, first_pass)
+      labels[#labels + 1] = show_message(connection, tvb, row, tree, first_pass)
     end
   end
   if plan then
@@ -1200,8 +1214,29 @@ local function dissect(tvb, pinfo, tree)
   end
 end
 
+local found_tls, tls = pcall(Dissector.get, "tls")
+local decrypted = false -- TLS calls this dissector again, with decrypted bytes
+
+--- True if the connection began with a TLS record (RFC 8446, section 5.1).
+local function is_tls(tvb, pinfo)
+  local connection = connection_of(pinfo)
+  if connection.tls == nil and tvb:captured_len() >= 3 then
+    local head = tvb:raw(0, 3)
+    connection.tls = byte(head, 1) >= 20 and byte(head, 1) <= 23 and byte(head, 2) == 3 and byte(head, 3) <= 4
+  end
+  return connection.tls
+end
+
 function kafka.dissector(tvb, pinfo, tree)
-  dissect(tvb, pinfo, tree)
+  if decrypted or not found_tls or not is_tls(tvb, pinfo) then
+    dissect(tvb, pinfo, tree)
+    return
+  end
+  decrypted = true
+  pinfo.can_desegment = pinfo.can_desegment + 1 -- each dissector on the way takes one off
+  local is_read, problem = pcall(tls.call, tls, tvb, pinfo, tree)
+  decrypted = false
+  if not is_read then tree:add(kafka, tvb:range()):set_text("Kafka over TLS, not read: " .. safe(tostring(problem))) end
 end
 
 --- Take a connection if this piece begins with a request that fits to the last byte, or that is longer than the piece

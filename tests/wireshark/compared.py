@@ -199,7 +199,7 @@ def _value(item: ET.Element) -> Any:
     name = item.get("name", "")
     if name == "kshark.null":
         return None
-    if name.endswith(".count"):
+    if name.endswith(".count") and name != "kshark.count":
         return [
             _struct(inner) if inner.get("name", "").endswith(".entry") else _value(inner)
             for inner in item
