@@ -41,5 +41,7 @@ def run(args: Namespace) -> int:
         Path(args.file).write_text(text, "utf-8", newline="\n")
     except OSError as error:
         raise UsageError(f"{args.file}: {error.strerror}; name a file in a folder that exists and is yours") from None
-    print(f"kshark: {args.file} is written; restart Wireshark, or try tshark -X lua_script:{args.file}", file=sys.stderr)
+    print(
+        f"kshark: {args.file} is written; restart Wireshark, or try tshark -X lua_script:{args.file}", file=sys.stderr
+    )
     return 0

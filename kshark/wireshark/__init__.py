@@ -1,4 +1,4 @@
-"""A dissector for Wireshark and tshark in Lua: the field tables of the registry, and one interpreter for all of them."""
+"""A Lua dissector for Wireshark and tshark: the field tables of the registry, and one interpreter for all of them."""
 
 from kshark.wireshark.script import lua_script
 

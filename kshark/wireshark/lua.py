@@ -7,14 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED: Final = frozenset(
-    "and break do else elseif end false for function goto if in local nil not or repeat return then true until while"
-    .split()
-)
 
 
 class Row(dict[str, Any]):
-    """A Lua table with positional values first (`place`), then named ones."""
+    """A Lua table with positional values first (`place`), then named ones, whose names are not reserved in Lua."""
 
     def __init__(self, *place: Any, **named: Any) -> None:
         super().__init__(named)
@@ -59,6 +55,4 @@ def _is_empty(item: Any) -> bool:
 
 
 def _key(key: Any) -> str:
-    if isinstance(key, str) and _NAME.fullmatch(key) and key not in _RESERVED:
-        return key
-    return f"[{literal(key)}]"
+    return key if isinstance(key, str) and _NAME.fullmatch(key) else f"[{literal(key)}]"
