@@ -12,6 +12,8 @@ local LONGEST_SCAN = 65536        -- bytes of a segment that are searched for th
 local LEAST_ANSWER = 8            -- bytes from which an answer is recognised without a known boundary
 local LEAST_PRODUCE = 80          -- bytes of zeros easily look like a shorter Produce request of version 0
 local PRODUCE = 0
+local BATCH_BYTES, MAGIC_AT = 61, 16
+local CODECS = {[0] = "none", "gzip", "snappy", "lz4", "zstd"}
 
 local byte, char, find, format, sub = string.byte, string.char, string.find, string.format, string.sub
 local floor, concat = math.floor, table.concat
@@ -65,6 +67,7 @@ local OWN = {
   masked = ProtoField.string("kshark.masked", "masked", nil, "name of a field that holds a credential"),
   tag = ProtoField.bytes("kshark.tag", "tag", base.NONE, "a tagged field that is not in the tables"),
   token = ProtoField.bytes("kshark.token", "SASL token", base.NONE, "a token without header (SaslHandshake v0)"),
+  batch = ProtoField.none("kshark.batch", "batch", "a record batch"),
   skipped = ProtoField.bytes("kshark.skipped", "skipped", base.NONE, "bytes in which no message begins"),
 }
 local NOTES = {
@@ -126,9 +129,10 @@ local function register(rows)
 end
 
 for _, field in pairs({"len", "api", "api_key", "api_version", "correlation_id", "client_id", "request", "response",
-  "request_in", "response_in", "latency", "null", "masked", "tag", "token", "skipped"}) do
+  "request_in", "response_in", "latency", "null", "masked", "tag", "token", "batch", "skipped"}) do
   ALL_FIELDS[#ALL_FIELDS + 1] = OWN[field]
 end
+for _, row in ipairs(BATCH) do row.id = "batch." .. row[1] end
 for _, rows in ipairs(STRUCTS) do register(rows) end
 for _, header in pairs(HEADERS) do
   for _, row in ipairs(header[1]) do
@@ -176,6 +180,7 @@ local function shape_of(rows, version, flexible)
         shape.tags[row.tag] = slot
       end
       if slot.secret and slot.secret.flag then shape.flag = slot.secret.flag end
+      if row.name_in then shape.id, shape.id_name = row[1], row.name_in end
     end
   end
   return shape
@@ -185,6 +190,8 @@ end
 
 -- A reader `r` has the bytes of one message in `s`, at position `p` (from 0) up to `limit`. `stopped`: the bytes do not
 -- fit, reading has ended. Functions return the value, or nil. `tree` nil: read, but show nothing.
+
+local topic_names -- by topic id, as messages before showed them
 
 local function note(r, item, kind, text)
   r.notes = r.notes + 1
@@ -269,6 +276,7 @@ local function length_of(r, compact, size)
   return at and int_at(r.s, at, size)
 end
 
+local NO_ID = ("A"):rep(22)
 local BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 --- Return Kafka's text of a uuid: 22 characters of URL-safe base64.
@@ -356,7 +364,8 @@ local function show_fixed(r, tree, slot, at, value)
   if not may_add(r, tree) then return end
   local range = span(r, at, r.p)
   if slot.type == "uuid" then
-    tree:add(slot.field, range, value)
+    local item = tree:add(slot.field, range, value)
+    if topic_names[value] then item:append_text(" (" .. topic_names[value] .. ")") end
     return
   end
   local item = tree:add(slot.field, range)
@@ -386,13 +395,48 @@ local function read_fixed(r, tree, slot)
   return value
 end
 
+local shape_of_batch = shape_of(BATCH, 0, false)
+local read_struct
+
+--- Show the header of the record batch at `at`, whose records end at `ends`; `part`: the batch is longer.
+local function show_batch(r, tree, at, ends, part)
+  if not may_add(r, tree) then return end
+  local item = tree:add(OWN.batch, span(r, at, ends))
+  local first = span(r, at, at + 8):int64()
+  local position, limit = r.p, r.limit
+  r.p, r.limit = at, at + BATCH_BYTES
+  local values = read_struct(r, item, shape_of_batch)
+  r.p, r.limit = position, limit
+  local last = first + Int64.new(math.max(0, values.last_offset_delta))
+  local bits = values.attributes % 64
+  local offsets = last == first and "offset " .. tostring(first) or format("offsets %s to %s", tostring(first), tostring(last))
+  local words = {format("batch: %s, %d record%s", offsets, values.count, values.count == 1 and "" or "s")}
+  if bits % 8 > 0 then words[#words + 1] = CODECS[bits % 8] or "codec " .. bits % 8 end
+  if floor(bits / 16) % 2 == 1 then words[#words + 1] = "transactional" end
+  if floor(bits / 32) % 2 == 1 then words[#words + 1] = "control" end
+  if part then words[#words + 1] = "not whole" end
+  item:set_text(concat(words, ", "))
+end
+
+--- Show the headers of record batches with magic 2, up to the first bytes that are none.
+local function show_batches(r, tree, at, ends)
+  while ends - at >= BATCH_BYTES and byte(r.s, at + MAGIC_AT + 1) == 2 do
+    local next_at = at + 12 + int_at(r.s, at + 8, 4)
+    if next_at < at + BATCH_BYTES then return end
+    show_batch(r, tree, at, math.min(next_at, ends), next_at > ends)
+    at = next_at
+  end
+end
+
 local function show_sized(r, tree, slot, start, size)
   if not may_add(r, tree) then return end
   local range = span(r, start, start + size)
   if slot.type == "string" then
     tree:add_packet_field(slot.field, range, ENC_UTF_8)
   elseif slot.type == "records" then
-    tree:add(slot.field, range):set_text(format("%s: %d bytes", slot.name, size))
+    local item = tree:add(slot.field, range)
+    item:set_text(format("%s: %d bytes", slot.name, size))
+    if not slot.row.unaligned then show_batches(r, item, start, start + size) end
   else
     tree:add(slot.field, range)
   end
@@ -423,7 +467,12 @@ local function read_sized(r, tree, slot, values)
   return text
 end
 
-local read_struct
+--- Keep the first text of an element of an outermost array, for the Info column.
+local function remember_first(r, slot, value)
+  if r.depth == 1 and not slot.tagged and type(value) == "string" then
+    r.firsts[#r.firsts + 1] = {slot.name, topic_names[value] or value}
+  end
+end
 
 local function read_array(r, tree, slot)
   local from = r.p
@@ -441,16 +490,18 @@ local function read_array(r, tree, slot)
   for index = 0, count - 1 do
     r.path[#r.path + 1] = slot.name .. "[" .. index .. "]"
     if element then
-      if SIZES[element.type] then read_fixed(r, item, element) else read_sized(r, item, element, {}) end
+      local value
+      if SIZES[element.type] then value = read_fixed(r, item, element) else value = read_sized(r, item, element, {}) end
+      remember_first(r, slot, value)
     else
       local begin = r.p
       local inner = may_add(r, item) and item:add(slot.field, span(r, begin, r.limit)) or nil
       local values = read_struct(r, inner, slot.shape)
       local first = slot.shape[1] and values[slot.shape[1].name]
-      if r.depth == 1 and type(first) == "string" then r.firsts[#r.firsts + 1] = {slot.name, first} end
+      remember_first(r, slot, first)
       if inner then
         inner:set_len(r.p - begin)
-        local named = first ~= nil and ": " .. slot.shape[1].name .. " " .. safe(tostring(first)) or ""
+        local named = first ~= nil and ": " .. slot.shape[1].name .. " " .. safe(tostring(topic_names[first] or first)) or ""
         inner:set_text(format("%s[%d]%s", slot.name, index, named))
       end
     end
@@ -571,6 +622,8 @@ function read_struct(r, tree, shape)
   local values = {}
   if shape.flag and not r.stopped then values[shape.flag] = look_ahead(r, shape) end
   read_slots(r, tree, shape, values)
+  local id, name = shape.id and values[shape.id], shape.id and values[shape.id_name]
+  if id and name and name ~= "" and not topic_names[id] and id ~= NO_ID then topic_names[id] = safe(name) end
   return values
 end
 
@@ -694,7 +747,7 @@ local connections -- by number of the TCP connection
 local plans       -- what the first pass found in a piece of a connection, by packet and piece
 
 local function forget_all()
-  connections, plans = {}, {}
+  connections, plans, topic_names = {}, {}, {}
 end
 
 kafka.init = forget_all

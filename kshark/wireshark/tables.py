@@ -7,7 +7,23 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kshark.registry import Registry
-from kshark.schema import ALWAYS, FIXED, NEVER, Api, EnumClass, Field, Layout, Secret, Versions
+from kshark.schema import (
+    ALWAYS,
+    FIXED,
+    NEVER,
+    Api,
+    EnumClass,
+    Field,
+    Layout,
+    Secret,
+    Versions,
+    int8,
+    int16,
+    int32,
+    int64,
+    struct,
+    uint32,
+)
 from kshark.wireshark.lua import Name, Row, literal
 from kshark_dissectors.enums import ApiKey, ErrorCode
 
@@ -33,9 +49,26 @@ _FAMILIES: Final = {
     "records": "bytes",
 }
 
+#: A record batch before its records (magic 2). The codec is in the lowest bits of `attributes`.
+_BATCH: Final = struct(
+    int64("base_offset"),
+    int32("batch_length"),
+    int32("partition_leader_epoch"),
+    int8("magic"),
+    uint32("crc"),
+    int16("attributes"),
+    int32("last_offset_delta"),
+    int64("base_timestamp"),
+    int64("max_timestamp"),
+    int64("producer_id"),
+    int16("producer_epoch"),
+    int32("base_sequence"),
+    int32("count"),
+)
+
 
 def lua_tables(registry: Registry) -> Iterator[str]:
-    """Yield the lines of Lua that define STRUCTS, APIS, ENUMS, SECRETS and API_NAMES.
+    """Yield the lines of Lua that define STRUCTS, APIS, HEADERS, BATCH, API_NAMES, ENUMS and SECRETS.
 
     Raises TypeError for a layout that the interpreter does not read.
     """
@@ -45,17 +78,19 @@ def lua_tables(registry: Registry) -> Iterator[str]:
         f"  {name}={literal(Row(writer.struct(header.root)))},"
         for name, header in (("request", registry.request_header), ("response", registry.response_header))
     ]
+    batch = writer.struct(_BATCH)
     yield "local STRUCTS={}"
     yield from writer.structs
     yield "local APIS={"
     yield from apis
     yield "}"
+    yield f"local BATCH={batch}"
     yield "local HEADERS={"
     yield from headers
     yield "}"
     yield f"local API_NAMES={literal(registry.names())}"
     yield "local ENUMS={"
-    for enum in sorted({ApiKey, ErrorCode, *writer.enums}, key=lambda enum: enum.__name__):
+    for enum in sorted(writer.enums, key=lambda enum: enum.__name__):
         members = {} if enum is ApiKey else {member.value: member.name for member in enum}
         yield f"  {enum.__name__}={literal(registry.names() if enum is ApiKey else members)},"
     yield "}"
@@ -69,7 +104,7 @@ class _Writer:
         found = (registry.api(key) for key in sorted(registry.names()))
         self.apis = [api for api in found if api is not None]
         self.structs: list[str] = []
-        self.enums: set[EnumClass] = set()
+        self.enums: set[EnumClass] = {ApiKey, ErrorCode}
         self.secrets: list[Secret] = []
         self._names = _filter_names(self.apis)
         self._known: dict[str, Name] = {}
@@ -93,9 +128,9 @@ class _Writer:
         older = {version: self.struct(root) for version, root in layout.older.items()}
         return Row(self.struct(layout.root), older=older or None)
 
-    def struct(self, struct: Field) -> Name:
+    def struct(self, type: Field) -> Name:
         """Return the name of a struct's table; equal structs have one table."""
-        text = "{" + ",".join(literal(self._row(field)) for field in struct.fields) + "}"
+        text = "{" + ",".join(literal(self._row(field)) for field in type.fields) + "}"
         if text not in self._known:
             self._known[text] = Name(f"STRUCTS[{len(self._known) + 1}]")
             self.structs.append(f"{self._known[text]}={text}")
@@ -123,6 +158,8 @@ class _Writer:
             enum=None if enum is None else enum.__name__,
             bits=field.bits or inner.bits,
             secret=self._secret(field.secret or inner.secret),
+            name_in=field.name_in,
+            unaligned=not field.aligned,
             about=field.about,
         )
 
@@ -161,9 +198,9 @@ def _filter_names(apis: Iterable[Api]) -> dict[tuple[str, str], str]:
     return names
 
 
-def _fields(struct: Field) -> Iterator[Field]:
+def _fields(type: Field) -> Iterator[Field]:
     """Yield all fields of a struct, at any depth."""
-    for field in struct.fields:
+    for field in type.fields:
         yield field
         yield from _fields(field.element or field)
 

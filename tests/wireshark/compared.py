@@ -16,6 +16,7 @@ from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,11 @@ from tests.shared import ROOT, pythonpath
 _HEADER = (
     "len", "api", "api_key", "api_version", "client_id", "correlation_id", "latency", "request", "request_in",
     "response", "response_in",
+)  # fmt: skip
+#: Fields of a batch's header that both name alike; batch_length does not count itself and the offset.
+_BATCH = (
+    "base_offset", "batch_length", "partition_leader_epoch", "magic", "crc", "last_offset_delta", "base_timestamp",
+    "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "count",
 )  # fmt: skip
 
 
@@ -42,10 +48,11 @@ class Key(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """A value in tshark's output: its text, and its bytes in hex."""
+    """A value in tshark's output: its text, its bytes in hex, and the record batches in it."""
 
     show: str
     value: str
+    batches: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass
@@ -99,7 +106,7 @@ def compare(capture: Path, script: Path, *options: str, by_port: bool = True) ->
 
 def messages_of(capture: Path) -> Iterator[dict[str, Any]]:
     """Yield what `kshark read -T json` prints."""
-    command = [sys.executable, "-m", "kshark", "read", str(capture), "-T", "json", "--no-records", "--secrets"]
+    command = [sys.executable, "-m", "kshark", "read", str(capture), "-T", "json", "--no-payload", "--secrets"]
     environment = os.environ | {"PYTHONPATH": pythonpath()}
     done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False, cwd=ROOT, env=environment)
     for line in done.stdout.splitlines():
@@ -205,13 +212,14 @@ def _value(item: ET.Element) -> Any:
     name = item.get("name", "")
     if name == "kshark.null":
         return None
-    if name.endswith(".count") and name != "kshark.count":
+    if name.endswith(".count") and name not in ("kshark.count", "kshark.batch.count"):
         return [
             _struct(inner) if inner.get("name", "").endswith(".entry") else _value(inner)
             for inner in item
             if not inner.get("name", "").startswith("_ws.") and not _is_unread(inner)
         ]
-    return Raw(item.get("show", ""), item.get("value", ""))
+    batches = tuple(_struct(inner) for inner in item if inner.get("name") == "kshark.batch")
+    return Raw(item.get("show", ""), item.get("value", ""), batches)
 
 
 # -- the comparison
@@ -259,7 +267,9 @@ def _compare_value(shown: Any, value: Any, where: str, result: Comparison) -> No
             return
         for index, (left, right) in enumerate(zip(shown, value, strict=True)):
             _compare_value(left, right, f"{where}[{index}]", result)
-    elif isinstance(value, dict) and set(value) != {"size"}:
+    elif isinstance(value, dict) and "size" in value and isinstance(shown, Raw):
+        _compare_records(shown, value, where, result)
+    elif isinstance(value, dict):
         _compare_struct(shown, value, where, result)
     else:
         result.fields += 1
@@ -267,12 +277,24 @@ def _compare_value(shown: Any, value: Any, where: str, result: Comparison) -> No
             result.different.append(f"{where}: {shown!r}, {value!r}")
 
 
+def _compare_records(shown: Raw, value: dict[str, Any], where: str, result: Comparison) -> None:
+    """Compare the size of records, and the headers of batches with magic 2 up to the first other one."""
+    result.fields += 1
+    if len(shown.value) // 2 != value["size"]:
+        result.different.append(f"{where}: {len(shown.value) // 2} bytes, {value['size']}")
+    batches = list(takewhile(lambda batch: batch["magic"] == 2, value.get("batches", ())))
+    for index, (left, right) in enumerate(zip_longest(shown.batches[: len(batches)], batches)):
+        for name in _BATCH:
+            result.fields += 1
+            size = right["size"] - 12 if name == "batch_length" else right[name]
+            if left is None or not _is_equal(left[name], size):
+                result.different.append(f"{where}.batches[{index}].{name}: {left and left[name]}, {size}")
+
+
 def _is_equal(shown: Any, value: Any) -> bool:
     if value is None or not isinstance(shown, Raw):
         return shown is None and value is None
     raw = bytes.fromhex(shown.value)
-    if isinstance(value, dict):
-        return len(raw) == value["size"]
     if isinstance(value, bool):
         return (raw != b"\0") == value
     if isinstance(value, int):
