@@ -62,7 +62,8 @@ local OWN = {
   response = ProtoField.bool("kshark.response", "response"),
   request_in = ProtoField.framenum("kshark.request_in", "request in", base.NONE, frametype.REQUEST),
   response_in = ProtoField.framenum("kshark.response_in", "response in", base.NONE, frametype.RESPONSE),
-  latency = ProtoField.relative_time("kshark.latency", "latency", "from the request's last packet to the response's first"),
+  latency = ProtoField.relative_time("kshark.latency", "latency",
+    "from the request's last packet to the response's first"),
   null = ProtoField.string("kshark.null", "null", nil, "name of a field whose value is null"),
   masked = ProtoField.string("kshark.masked", "masked", nil, "name of a field that holds a credential"),
   tag = ProtoField.bytes("kshark.tag", "tag", base.NONE, "a tagged field that is not in the tables"),
@@ -72,12 +73,14 @@ local OWN = {
 }
 local NOTES = {
   error = ProtoExpert.new("kshark.error", "error code", expert.group.RESPONSE_CODE, expert.severity.NOTE),
-  fault = ProtoExpert.new("kshark.fault", "the body does not fit its layout", expert.group.MALFORMED, expert.severity.WARN),
+  fault = ProtoExpert.new("kshark.fault", "the body does not fit its layout", expert.group.MALFORMED,
+    expert.severity.WARN),
   unknown_version = ProtoExpert.new("kshark.unknown_version", "unknown API or version", expert.group.UNDECODED,
     expert.severity.NOTE),
   unmatched = ProtoExpert.new("kshark.unmatched", "the capture has no request for it", expert.group.SEQUENCE,
     expert.severity.NOTE),
-  cut = ProtoExpert.new("kshark.cut", "the capture does not hold all bytes", expert.group.UNDECODED, expert.severity.NOTE),
+  cut = ProtoExpert.new("kshark.cut", "the capture does not hold all bytes", expert.group.UNDECODED,
+    expert.severity.NOTE),
   resync = ProtoExpert.new("kshark.resync", "bytes in which no message begins", expert.group.SEQUENCE,
     expert.severity.NOTE),
 }
@@ -298,7 +301,7 @@ end
 
 --- Return text that is safe in a column: control characters escaped.
 local function safe(text)
-  return (text:gsub("[%c\127]", function(c) return format("\\x%02x", byte(c)) end))
+  return (tostring(text):gsub("[%c\127]", function(c) return format("\\x%02x", byte(c)) end))
 end
 
 local function is_utf8(s)
@@ -307,7 +310,7 @@ local function is_utf8(s)
     at = find(s, "[\128-\255]", at)
     if not at then return true end
     local lead = byte(s, at)
-    local more = lead >= 194 and lead < 224 and 1 or lead >= 224 and lead < 240 and 2 or lead >= 240 and lead < 245 and 3
+    local more = lead >= 194 and (lead < 224 and 1 or lead < 240 and 2 or lead < 245 and 3)
     if not more or at + more > size then return false end
     local second = byte(s, at + 1)
     local low = lead == 224 and 160 or lead == 240 and 144 or 128
@@ -321,7 +324,7 @@ local function is_utf8(s)
   end
 end
 
---- True if a name ends in one of the words, in upper or lower case; a dot in a word stands for `.`, `-`, `_` or nothing.
+--- True if a name ends in one of the words, in upper or lower case; a dot stands for `.`, `-`, `_` or nothing.
 local function ends_in(name, words)
   local plain = name:lower():gsub("[._-]", "")
   for _, word in ipairs(words) do
@@ -409,7 +412,8 @@ local function show_batch(r, tree, at, ends, part)
   r.p, r.limit = position, limit
   local last = first + Int64.new(math.max(0, values.last_offset_delta))
   local bits = values.attributes % 64
-  local offsets = last == first and "offset " .. tostring(first) or format("offsets %s to %s", tostring(first), tostring(last))
+  local offsets = "offset " .. tostring(first)
+  if last ~= first then offsets = format("offsets %s to %s", tostring(first), tostring(last)) end
   local words = {format("batch: %s, %d record%s", offsets, values.count, values.count == 1 and "" or "s")}
   if bits % 8 > 0 then words[#words + 1] = CODECS[bits % 8] or "codec " .. bits % 8 end
   if floor(bits / 16) % 2 == 1 then words[#words + 1] = "transactional" end
@@ -467,10 +471,14 @@ local function read_sized(r, tree, slot, values)
   return text
 end
 
---- Keep the first text of an element of an outermost array, for the Info column.
-local function remember_first(r, slot, value)
+local TOPIC_FIELDS = {topic = true, topic_id = true, topic_name = true}
+local TOPIC_ARRAYS = {topic_data = true, responses = true}
+
+--- Keep the first text of an element of an outermost array, for the Info column; `field` is that of the text.
+local function remember_first(r, slot, field, value)
   if r.depth == 1 and not slot.tagged and type(value) == "string" then
-    r.firsts[#r.firsts + 1] = {slot.name, topic_names[value] or value}
+    local label = (TOPIC_FIELDS[field] or TOPIC_ARRAYS[slot.name]) and "topics" or slot.name
+    r.firsts[#r.firsts + 1] = {label, topic_names[value] or value}
   end
 end
 
@@ -491,18 +499,24 @@ local function read_array(r, tree, slot)
     r.path[#r.path + 1] = slot.name .. "[" .. index .. "]"
     if element then
       local value
-      if SIZES[element.type] then value = read_fixed(r, item, element) else value = read_sized(r, item, element, {}) end
-      remember_first(r, slot, value)
+      if SIZES[element.type] then
+        value = read_fixed(r, item, element)
+      else
+        value = read_sized(r, item, element, {})
+      end
+      remember_first(r, slot, "", value)
     else
       local begin = r.p
       local inner = may_add(r, item) and item:add(slot.field, span(r, begin, r.limit)) or nil
       local values = read_struct(r, inner, slot.shape)
-      local first = slot.shape[1] and values[slot.shape[1].name]
-      remember_first(r, slot, first)
+      local field = slot.shape[1] and slot.shape[1].name
+      local first = values[field or ""]
+      remember_first(r, slot, field, first)
       if inner then
         inner:set_len(r.p - begin)
-        local named = first ~= nil and ": " .. slot.shape[1].name .. " " .. safe(tostring(topic_names[first] or first)) or ""
-        inner:set_text(format("%s[%d]%s", slot.name, index, named))
+        local label = format("%s[%d]", slot.name, index)
+        if first ~= nil then label = label .. ": " .. field .. " " .. safe(topic_names[first] or first) end
+        inner:set_text(label)
       end
     end
     r.path[#r.path] = nil
@@ -662,8 +676,8 @@ end
 
 --- True if the rest of the message fits these rows without a fault.
 local function fits(r, rows, version, flexible)
-  local trial = {tvb = r.tvb, base = r.base, s = r.s, p = r.p, limit = r.limit, total = r.total, cut = r.cut, faults = {}, errors = {},
-    firsts = {}, path = {}, notes = 0, items = 0, depth = 0}
+  local trial = {tvb = r.tvb, base = r.base, s = r.s, p = r.p, limit = r.limit, total = r.total, cut = r.cut,
+    faults = {}, errors = {}, firsts = {}, path = {}, notes = 0, items = 0, depth = 0}
   read_layout(trial, nil, rows, version, flexible)
   return #trial.faults == 0
 end
@@ -998,7 +1012,7 @@ local function info_of(r, values)
   local parts = {}
   for _, name in ipairs(INFO_ORDER) do
     local value = values[name]
-    if value ~= nil and value ~= "" then parts[#parts + 1] = INFO[name] .. "=" .. safe(tostring(value)) end
+    if value ~= nil and value ~= "" then parts[#parts + 1] = INFO[name] .. "=" .. safe(value) end
   end
   if r.firsts[1] then
     local more = 0
@@ -1289,7 +1303,7 @@ function kafka.dissector(tvb, pinfo, tree)
   pinfo.can_desegment = pinfo.can_desegment + 1 -- each dissector on the way takes one off
   local is_read, problem = pcall(tls.call, tls, tvb, pinfo, tree)
   decrypted = false
-  if not is_read then tree:add(kafka, tvb:range()):set_text("Kafka over TLS, not read: " .. safe(tostring(problem))) end
+  if not is_read then tree:add(kafka, tvb:range()):set_text("Kafka over TLS, not read: " .. safe(problem)) end
 end
 
 --- Take a connection if this piece begins with a request that fits to the last byte, or that is longer than the piece

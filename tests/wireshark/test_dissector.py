@@ -146,6 +146,16 @@ def test_an_unknown_version_has_its_header_only(script: Path) -> None:
     assert "transactional_id" not in done.stdout
 
 
+def test_the_readme_shows_what_tshark_prints(script: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    (shown,) = re.findall(
+        r"\n\$ tshark -X lua_script:\S+ -r captures/adv-epochs.pcap -Y '([^']*)'\n(.+?)\n\.\.\.\n", text, re.S
+    )
+    done = tshark(script, CAPTURES / "adv-epochs.pcap", "-Y", shown[0])
+    lines = shown[1].split("\n")
+    assert done.stdout.split("\n")[: len(lines)] == lines
+
+
 # -- bad input
 
 
