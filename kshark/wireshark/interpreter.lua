@@ -299,11 +299,6 @@ local function uuid_text(s, at)
   return concat(text)
 end
 
---- Return text that is safe in a column: control characters escaped.
-local function safe(text)
-  return (tostring(text):gsub("[%c\127]", function(c) return format("\\x%02x", byte(c)) end))
-end
-
 local function is_utf8(s)
   local at, size = 1, #s
   while true do
@@ -322,6 +317,17 @@ local function is_utf8(s)
     end
     at = at + more + 1
   end
+end
+
+local function escaped(c)
+  return format("\\x%02x", byte(c))
+end
+
+--- Return text that is safe in a column: control characters, and bytes that are not UTF-8, are escaped.
+local function safe(text)
+  text = tostring(text):gsub("[%c\127]", escaped)
+  if not is_utf8(text) then text = text:gsub("[\128-\255]", escaped) end
+  return text
 end
 
 --- True if a name ends in one of the words, in upper or lower case; a dot stands for `.`, `-`, `_` or nothing.

@@ -14,6 +14,8 @@ from random import Random
 
 import pytest
 
+from benchmarks.wire import Connection, Wire
+from kshark.bodies import encode
 from kshark.registry import Registry, kafka_registry
 from kshark.wireshark import lua_script
 from tests.cli.command import Run, runner
@@ -209,6 +211,24 @@ def test_damaged_and_cut_packets_are_no_error_of_lua(
         assert "Malformed Packet: kshark" not in done.stdout
         assert "KSHARK truncated" not in done.stdout
         assert len(re.findall(r"^Kafka ", done.stdout, re.MULTILINE)) > 50
+
+
+@pytest.mark.slow
+def test_a_message_with_more_items_than_wireshark_allows_is_shown_in_part(script: Path, tmp_path: Path) -> None:
+    """Wireshark gives up a packet after a million items, and what comes after it in the same packet."""
+    many = {"group_id": "g", "forgotten_topics_data": [{"topic_id": "A" * 22, "partitions": [*range(1_100_000)]}]}
+    capture = tmp_path / "many.pcap"
+    with capture.open("wb") as file:
+        wire = Wire(file)
+        connection = Connection(wire, "10.0.0.1:20000", "10.0.0.9:9092")
+        connection.open()
+        for number, body in enumerate((many, {"group_id": "h"})):
+            message = struct.pack(">hhih", 78, 1, number, 1) + b"c\0" + encode(78, 1, "request", body)
+            connection.send(0, struct.pack(">i", len(message)) + message)
+        wire.flush()
+    done = tshark(script, capture, "-Y", "kshark", "-T", "fields", "-e", "kshark.group_id", "-e", "kshark.cut")
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()] == ["g", "h"]
+    assert "Lua" not in done.stderr
 
 
 def test_an_error_of_lua_would_be_seen(script: Path, tmp_path: Path) -> None:
