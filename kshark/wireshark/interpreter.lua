@@ -7,6 +7,8 @@
 local LONGEST_ANSWER, LONGEST_REQUEST = 2147483643, 104857600 -- by the length field; socket.request.max.bytes
 local LONGEST_UNCERTAIN = 1048576 -- a length without other evidence is believed up to here
 local MOST_ITEMS = 500000         -- of one message; Wireshark ends a packet's dissection after 1,000,000
+local MOST_HEAD = 32777           -- of a request: up to the end of the longest client id
+local MOST_UUIDS = 10000          -- texts of uuids that are kept
 local MOST_NOTES = 20             -- faults and errors of one message that get an expert info
 local LONGEST_SCAN = 65536        -- bytes of a segment that are searched for the next message
 local LEAST_ANSWER = 8            -- bytes from which an answer is recognised without a known boundary
@@ -241,9 +243,10 @@ end
 local HALF = {[1] = 128, [2] = 32768, [4] = 2147483648}
 
 local function unsigned_at(s, at, size)
-  local value = 0
-  for index = at + 1, at + size do value = value * 256 + byte(s, index) end
-  return value
+  if size == 1 then return byte(s, at + 1) end
+  local a, b, c, d = byte(s, at + 1, at + size)
+  if size == 2 then return a * 256 + b end
+  return ((a * 256 + b) * 256 + c) * 256 + d
 end
 
 local function int_at(s, at, size)
@@ -282,11 +285,14 @@ end
 local NO_ID = ("A"):rep(22)
 local BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
+local uuids, uuid_count = {}, 0 -- texts by bytes: few, and repeated in every message
+
 --- Return Kafka's text of a uuid: 22 characters of URL-safe base64.
-local function uuid_text(s, at)
+local function uuid_text(raw)
+  if uuids[raw] then return uuids[raw] end
   local text, held, bits = {}, 0, 0
-  for index = at + 1, at + 16 do
-    held, bits = held * 256 + byte(s, index), bits + 8
+  for index = 1, 16 do
+    held, bits = held * 256 + byte(raw, index), bits + 8
     while bits >= 6 do
       bits = bits - 6
       local digit = floor(held / 2 ^ bits)
@@ -296,7 +302,9 @@ local function uuid_text(s, at)
   end
   local last = held * 16
   text[#text + 1] = sub(BASE64, last + 1, last + 1)
-  return concat(text)
+  if uuid_count >= MOST_UUIDS then uuids, uuid_count = {}, 0 end
+  uuids[raw], uuid_count = concat(text), uuid_count + 1
+  return uuids[raw]
 end
 
 local function is_utf8(s)
@@ -391,7 +399,7 @@ local function read_fixed(r, tree, slot)
   if not at then return nil end
   local value
   if kind == "uuid" then
-    value = uuid_text(r.s, at)
+    value = uuid_text(sub(r.s, at + 1, at + 16))
   elseif kind == "bool" then
     value = byte(r.s, at + 1) ~= 0
   elseif UNSIGNED[kind] then
@@ -896,7 +904,8 @@ local function begins_message(connection, side, kind, tvb, offset, raw)
   local is_here = length >= 0 and length <= left - 4
   if raw and length >= 0 and length <= LONGEST_UNCERTAIN then return true end
   if kind == "request" then
-    return begins_request(tvb, offset, not side.synced and connection.client_id or false) or side.synced and is_here
+    if begins_request(tvb, offset, not side.synced and connection.client_id or false) then return true end
+    return is_here and (side.synced or side.synced == nil and length >= 8 and chain_ends(tvb, offset))
   end
   if length < 4 then return false end
   if tvb:captured_len() - offset < 8 then return side.synced and is_here end
@@ -921,9 +930,9 @@ end
 
 -- == First pass: cut a piece into messages
 
+--- Keep a request until its response comes. A retransmitted one is the one that was seen before.
 local function remember_request(connection, row, header)
-  local request = {frame = row.frame, time = row.time, key = header.key, version = header.version,
-    id = header.id, client_id = header.client_id}
+  local request = {frame = row.frame, time = row.time, key = header.key, version = header.version, id = header.id}
   if row.copy then
     local recent = connection.recent[header.id]
     if recent and recent.key == header.key and recent.version == header.version then
@@ -952,6 +961,7 @@ local function forget_request(connection, request)
   if waiting and #waiting == 0 then connection.open[request.id] = nil end
 end
 
+--- Give a response its request, the oldest open one with its correlation id; nil if there is none.
 local function match_response(connection, row, id)
   local request = open_request(connection, id)
   if not request and row.copy then
@@ -962,17 +972,17 @@ local function match_response(connection, row, id)
   end
   row.request = request
   if not request or row.copy then return end
-  request.response_frame, request.response_time = row.frame, row.began
+  request.response_frame = row.frame
   forget_request(connection, request)
 end
 
-local function read_request_head(r)
-  local size = r.limit
-  if size < 8 then return nil end
-  local head = {key = int_at(r.s, 0, 2), version = int_at(r.s, 2, 2), id = int_at(r.s, 4, 4)}
-  if size >= 10 then
-    local length = int_at(r.s, 8, 2)
-    if length >= 0 and length <= size - 10 then head.client_id = sub(r.s, 11, 10 + length) end
+--- Return API key, version, correlation id and client id from the first bytes of a request; nil if it is too short.
+local function request_head(s)
+  if #s < 8 then return nil end
+  local head = {key = int_at(s, 0, 2), version = int_at(s, 2, 2), id = int_at(s, 4, 4)}
+  if #s >= 10 then
+    local length = int_at(s, 8, 2)
+    if length >= 0 and length <= #s - 10 then head.client_id = sub(s, 11, 10 + length) end
   end
   return head
 end
@@ -982,7 +992,7 @@ local function take_message(connection, kind, tvb, offset, length, frame, began,
   local here = math.max(0, math.min(length, tvb:captured_len() - offset - 4))
   local row = {offset = offset, length = length, here = here, kind = kind, frame = frame, time = now, began = began,
     copy = copy}
-  local r = new_reader(tvb, offset + 4, here, length)
+  local s = here > 0 and tvb:raw(offset + 4, math.min(here, MOST_HEAD)) or ""
   if kind == "request" then
     if connection.raw and not is_request(tvb, offset) then
       row.token = true
@@ -990,13 +1000,13 @@ local function take_message(connection, kind, tvb, offset, length, frame, began,
       return row
     end
     connection.raw, connection.tokens = nil, 0
-    local head = read_request_head(r)
+    local head = request_head(s)
     if head then remember_request(connection, row, head) end
   elseif connection.tokens > 0 then
     row.token = true
     connection.tokens = connection.tokens - 1
   elseif here >= 4 then
-    row.id = int_at(r.s, 0, 4)
+    row.id = int_at(s, 0, 4)
     match_response(connection, row, row.id)
   end
   return row
@@ -1008,7 +1018,7 @@ local INFO = {
   group_id = "group", member_id = "member", share_session_epoch = "epoch", session_epoch = "epoch",
   member_epoch = "epoch", generation_id = "generation", generation_id_or_member_epoch = "epoch",
   transactional_id = "transaction", acks = "acks", client_software_name = "software", mechanism = "mechanism",
-  key = "key", broker_id = "broker", replica_id = "replica",
+  key = "key", broker_id = "broker",
 }
 local INFO_ORDER = {"transactional_id", "group_id", "member_id", "share_session_epoch", "session_epoch", "member_epoch",
   "generation_id", "generation_id_or_member_epoch", "acks", "key", "client_software_name", "mechanism", "broker_id"}
