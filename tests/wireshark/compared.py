@@ -282,6 +282,8 @@ def _compare_records(shown: Raw, value: dict[str, Any], where: str, result: Comp
     result.fields += 1
     if len(shown.value) // 2 != value["size"]:
         result.different.append(f"{where}: {len(shown.value) // 2} bytes, {value['size']}")
+    if where.endswith(".unaligned_records"):
+        return  # they may begin inside a batch: the dissector shows bytes
     batches = list(takewhile(lambda batch: batch["magic"] == 2, value.get("batches", ())))
     for index, (left, right) in enumerate(zip_longest(shown.batches[: len(batches)], batches)):
         for name in _BATCH:
