@@ -905,7 +905,8 @@ local function begins_message(connection, side, kind, tvb, offset, raw)
   if raw and length >= 0 and length <= LONGEST_UNCERTAIN then return true end
   if kind == "request" then
     if begins_request(tvb, offset, not side.synced and connection.client_id or false) then return true end
-    return is_here and (side.synced or side.synced == nil and length >= 8 and chain_ends(tvb, offset))
+    if side.synced then return is_here or connection.shows_gaps and length >= 8 and length <= LONGEST_UNCERTAIN end
+    return side.synced == nil and is_here and length >= 8 and chain_ends(tvb, offset)
   end
   if length < 4 then return false end
   if tvb:captured_len() - offset < 8 then return side.synced and is_here end
@@ -1188,7 +1189,23 @@ local function is_longer(tvb, offset, left)
   return length > left - 4 and length <= LONGEST_REQUEST
 end
 
---- Yield rows: the plan of a piece of which nothing is known yet. `show` is called with each row.
+--- Return the first offset of a piece at which a message may begin: after the rest of one that TCP could not put
+--- together. `position` gives the place of an offset in the connection.
+local function skip_rest(side, position, reported, add)
+  if not position(0) then
+    side.ends = nil
+    return 0
+  end
+  if not side.ends or position(0) <= side.begins then return 0 end
+  local rest = side.ends - position(0)
+  if rest <= reported then side.ends = nil end
+  if rest <= 0 then return 0 end
+  local size = math.min(rest, reported)
+  add({skip = true, offset = 0, size = size, reason = "of a message that the capture does not hold whole"})
+  return size
+end
+
+--- Cut a piece of which nothing is known yet into rows, add them to its plan, and call `show` with each.
 local function cut(connection, tvb, pinfo, plan, show)
   local captured, reported = tvb:captured_len(), tvb:reported_len()
   local now, frame = pinfo.rel_ts, pinfo.number
@@ -1197,23 +1214,13 @@ local function cut(connection, tvb, pinfo, plan, show)
     plan[#plan + 1] = row
     show(row)
   end
-  local offset = 0
   local kind = kind_of(connection, pinfo, tvb, 0)
   local side = connection.sides[kind]
   local sequence, size = value_of(tcp_seq), value_of(tcp_len)
   local function position(at) -- of a byte in the connection; nil where the piece was put together from several packets
     return sequence and size and tvb:offset() > 0 and sequence + size - reported + at or nil
   end
-  if not position(0) then
-    side.ends = nil
-  elseif side.ends and position(0) > side.begins then -- TCP cannot put this message together
-    local rest = side.ends - position(0)
-    if rest > 0 then
-      offset = math.min(rest, reported)
-      add({skip = true, offset = 0, size = offset, reason = "of a message that the capture does not hold whole"})
-    end
-    if rest <= reported then side.ends = nil end
-  end
+  local offset = skip_rest(side, position, reported, add)
   if lost_segment() then side.synced = false end
   if tvb:offset() > 0 then side.began = nil end -- not put together: no message begins before
   while offset < reported do
