@@ -69,7 +69,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.run",),
     ("kshark.timeline",),
     ("kshark.output", "kshark.face", "kshark.snapshot"),
-    ("kshark.report", "kshark.headlines"),
+    ("kshark.report", "kshark.headlines", "kshark.wireshark"),
     ("kshark.diff",),
     ("kshark.parallel",),
     ("kshark", "kshark.cli", "kshark.__main__", "kshark.testing"),

@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "export": "Parquet tables, the same as kshark-spark writes",
     "report": "an HTML page and its data: verdict, findings, sessions, latency, evidence",
     "live": "the same engine on a network interface",
+    "wireshark": "a Lua dissector for Wireshark and tshark: every API, from the same field tables",
     "explain": "what a finding, an API's fields or an error means",
     "decode": "one message's bytes to JSON",
 }
