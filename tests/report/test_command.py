@@ -187,7 +187,7 @@ def test_above_the_limit_findings_are_in_the_table_only(
 
 
 def test_every_finding_and_headline_says_what_to_do(kshark: Run, tmp_path: Path) -> None:
-    for name in ("adv-epochs", "share-restart", "share-loss"):
+    for name in ("adv-epochs", "share-restart", "java-limit", "adv-races-4.1.2"):
         kshark("report", CAPTURES / f"{name}.pcap", "-o", tmp_path)
         report = json.loads((tmp_path / "report.json").read_bytes())
         assert all(kind["advice"] for kind in report["findings"])
