@@ -174,9 +174,11 @@ GROUP_MEMBERS: Final = 100_000
 GROUP_CHANGES: Final = 100
 #: Times between events that are kept to tell a silent member from a step of the clock.
 PAUSES: Final = 100
-#: Contents of a report: findings of each kind in full, members with their time line, cells of its chart, and share
-#: requests; rejected ones are counted apart.
-REPORT_FINDINGS: Final = 20
+#: Contents of a report: findings in full, the first of each kind (about 0.9 kB each on the page; findings.parquet has
+#: all), clients with their findings, members with their time line, cells of its chart, and share requests; rejected
+#: ones are counted apart.
+REPORT_FINDINGS: Final = 5_000
+REPORT_CLIENTS: Final = 1_000
 REPORT_MEMBERS: Final = 24
 REPORT_CELLS: Final = 20_000
 REPORT_TICKS: Final = 200_000

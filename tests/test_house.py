@@ -94,7 +94,7 @@ ROOMS_OF = {
     "rich": ("kshark/output/text", "kshark/cli/"),
     "pyarrow": ("kshark/output/parquet", "kshark/capture/stores.py", "spark_analysis/"),
     "jinja2": ("kshark/report/",),
-    "altair": ("kshark/report/",),
+    "altair": (),
     "vl_convert": ("kshark/report/",),
     "pandas": ("spark_analysis/",),
     "crc32c": ("kshark/records/",),

@@ -22,6 +22,7 @@ from kshark.output.sink import Sink
 from kshark.report import facts
 from kshark.report.collected import Collected
 from kshark.report.folder import DATA, FINDINGS, PAGE, prepare, write
+from kshark.report.names import base_names
 from kshark.report.summing import Origin, summed
 from kshark.tables.captures import capture_names
 
@@ -32,6 +33,8 @@ EXAMPLES: Final = (
     "kshark report trace.pcap -o report",
     "kshark report captures/ --each -o report",
     "kshark report trace.pcap -o report --since 14:03 --until 14:20 --ignore SESSION_NOT_CLOSED",
+    "kshark report trace.pcap --group billing --picture billing.png",
+    "kshark report trace.pcap --group billing --member billing-3 --picture billing-3.svg",
 )
 
 
@@ -40,6 +43,14 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "-o", dest="folder", metavar="DIR", help="the folder of the report; an earlier report in it is replaced"
     )
+    parser.add_argument("--group", metavar="NAME", help="with --picture: the share group")
+    parser.add_argument("--member", metavar="NAME", help="with --picture: one member, by its id or its client id")
+    parser.add_argument(
+        "--picture",
+        metavar="FILE",
+        help="instead of a report, one picture of a share group or a member as FILE.svg or FILE.png: epochs, records, "
+        "findings and events over time",
+    )
     add_format(parser, "text", "json")
     add_selection(parser)
     add_filter(parser, "only findings based on a message that passes the filter (all messages are judged and counted)")
@@ -47,12 +58,16 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
+    if args.picture is not None or args.group is not None or args.member is not None:
+        from kshark.cli.picturing import write_picture
+
+        return write_picture(args)
     folder = usable(args)
     from kshark.cli.reporting import OPTIONS
 
     captures = captures_of(args)
     writing = Writing(folder, args)
-    show = partial(_part, capture_names(captures))
+    show = partial(_part, base_names(capture_names(captures)))
     with judging():
         for part in each(args, filtered(OPTIONS, args), show, captures=captures, headings=False):
             writing.add(part, name_of(part.origin.files) if args.each else None)

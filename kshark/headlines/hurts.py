@@ -14,6 +14,7 @@ from kshark.headlines.alike import few
 from kshark.headlines.headline import Headline
 from kshark.model import Finding
 from kshark.units import counted, duration, number, shortened
+from kshark_dissectors.errors import REMEDY
 
 #: With fewer fetches a member's outcomes may be chance.
 _FEW: Final = 3
@@ -47,6 +48,14 @@ _OF_ERRORS: Final = {
         "because the share coordinator has newer state of the partition: the records are delivered again",
         "Look for a change of its leader, or a reset of its offsets, before this (kshark events).",
     ),
+}
+
+#: What to do about members that get no records.
+_OF_LACKS: Final = {
+    "throttled": "Raise the quota of this user or client id (kafka-configs: consumer_byte_rate, request_percentage), "
+    "or fetch less often.",
+    "empty": "Look who holds the records (kshark deliveries --holders). More members than the partitions can feed get "
+    "nothing.",
 }
 
 #: Errors of whole requests, which rules about sessions explain: INVALID_REQUEST, SHARE_SESSION_NOT_FOUND,
@@ -104,7 +113,7 @@ def _refused(group_id: str | None, reason: str, members: list[Outcomes]) -> Head
     for of in members:
         codes.update({code: count for code, count in of.acknowledged.items() if code and code not in _OF_SESSIONS})
     (code, _), *_ = most = codes.most_common(2)
-    why, advice = _REASONS[reason] if reason else _OF_ERRORS.get(code, ("", ""))
+    why, advice = _REASONS[reason] if reason else _OF_ERRORS.get(code, ("", _remedy(code)))
     text = f"Client {_name(worst)}, group {shortened(group_id or '', 40)}: {_share(worst)} refused with "
     text += ", ".join(_error(code) for code, _ in most)
     text += f", {why}." if why else "."
@@ -157,7 +166,14 @@ def _lacking(group_id: str | None, lack: _Lack, members: list[Outcomes]) -> Head
     else:
         waited = duration(max(of.until_ns - of.since_ns for of in members))
         text += f" in {waited}: all {every} came back empty; others of the group got {number(lack.others)}"
-    return _headline(f"{text}.", "", 55, members[0])
+    advice = _remedy(lack.error) if lack.kind == "failed" else _OF_LACKS[lack.kind]
+    return _headline(f"{text}.", advice, 55, members[0])
+
+
+def _remedy(code: int) -> str:
+    """Return what an error asks for, as a sentence."""
+    remedy = {int(error): text for error, text in REMEDY.items()}.get(code)
+    return f"{remedy[:1].upper()}{remedy[1:]}." if remedy else f"kshark explain {_error(code)} says what it means."
 
 
 def _error(code: int) -> str:

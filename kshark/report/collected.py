@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from kshark import limits
 from kshark.analysis import ShareSession
 from kshark.analysis.results.statistics import Percentiles
 from kshark.model import Finding
-from kshark.report.mergeable import Bins, CaptureSpan, Counts, Keyed, Sample, Smallest
+from kshark.report.mergeable import Bins, CaptureSpan, Counts, Firsts, Keyed, Sample
 
 
 class Member(NamedTuple):
@@ -80,8 +80,8 @@ def _rows() -> Any:
     return Counts(limits.STATISTICS_ROWS)
 
 
-def _first() -> Smallest[CapturedFinding]:
-    return Smallest(limits.REPORT_FINDINGS, order_of)
+def _first() -> Firsts[Kind, CapturedFinding]:
+    return Firsts(limits.REPORT_FINDINGS, order_of)
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class Collected:
     sessions: Sessions = field(default_factory=Sessions)
     #: Findings by kind, and by the blamed party.
     kinds: Counter[tuple[Kind, str]] = field(default_factory=Counter)
-    shown: Keyed[Kind, Smallest[CapturedFinding]] = field(default_factory=lambda: Keyed(_first))
+    shown: Firsts[Kind, CapturedFinding] = field(default_factory=_first)
     #: Findings by member, and by caller, each with the verdict.
     of_members: Counts[tuple[Member, str]] = field(default_factory=_rows)
     of_clients: Counts[tuple[Caller, str]] = field(default_factory=_rows)
@@ -130,7 +130,11 @@ class Collected:
 
     def __add__(self, other: Collected) -> Collected:
         both = Collected()
-        for part in (self, other):
-            for field_ in fields(Collected):
-                getattr(both, field_.name).update(getattr(part, field_.name))
+        both += self
+        both += other
         return both
+
+    def __iadd__(self, other: Collected) -> Self:
+        for field_ in fields(Collected):
+            getattr(self, field_.name).update(getattr(other, field_.name))
+        return self

@@ -150,7 +150,7 @@ class Collector:
         kind = Kind(finding.verdict, finding.code, finding.cause or "")
         caller = Caller(finding.client_id or "", finding.software or "", host_of(finding.client))
         to.kinds[kind, finding.blame] += 1
-        to.shown[kind].add(CapturedFinding(self._capture, finding))
+        to.shown.add(kind, CapturedFinding(self._capture, finding))
         names = [("cause", finding.cause or finding.code)]
         if finding.client or finding.client_id:  # events may be about a broker alone
             to.of_clients.add((caller, finding.verdict))

@@ -16,7 +16,7 @@ from kshark.model import Finding
 
 
 class Capture(msgspec.Struct):
-    """One capture of one or several files; without times if it has no connection."""
+    """One capture of one or several files, by their names without folders; without times if it has no connection."""
 
     name: str
     files: list[str]
@@ -100,7 +100,7 @@ class ShownFinding(msgspec.Struct):
 
 
 class FindingKind(msgspec.Struct):
-    """Equal findings: their number, the blamed parties, and the first of them."""
+    """Equal findings: their number, the blamed parties, the first of them, and what to do about them."""
 
     verdict: str
     code: str
@@ -108,6 +108,7 @@ class FindingKind(msgspec.Struct):
     count: int
     blame: dict[str, int]
     shown: list[ShownFinding]
+    advice: str = ""
 
 
 class Verdicts(msgspec.Struct):

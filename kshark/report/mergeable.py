@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 from zlib import crc32
 
@@ -102,24 +102,68 @@ class CaptureSpan:
             self.add(other.first_ns, other.last_ns)
 
 
-class Smallest(Generic[V]):
-    """The smallest values by a sort key, up to a limit."""
+class Firsts(Generic[K, V]):
+    """The first values of each key by a sort key: as many of each key as fit a limit of all values together.
 
-    def __init__(self, limit: int, key: Callable[[V], Any]) -> None:
-        self._limit, self._key = limit, key
-        self._kept: list[V] = []
+    Keys with few values keep all of them, and every key at least one. `quota` is the number of values that every other
+    key keeps, None before the limit was reached. The quota of a part is never below the quota of the whole, so a part
+    keeps all that is needed.
+    """
 
-    def add(self, value: V) -> None:
-        self._kept.append(value)
-        if len(self._kept) > 2 * self._limit:
-            self._kept = list(self)
+    def __init__(self, limit: int, order: Callable[[V], Any]) -> None:
+        self._limit, self._order = limit, order
+        self._values: defaultdict[K, list[V]] = defaultdict(list)
+        self._count = 0
+        self._quota: int | None = None
 
-    def update(self, other: Smallest[V], /) -> None:
-        self._kept = [*self._kept, *other._kept]
-        self._kept = list(self)
+    def add(self, key: K, value: V) -> None:
+        self._values[key].append(value)
+        self._count += 1
+        if self._count > 2 * self._limit:
+            self._bound()
 
-    def __iter__(self) -> Iterator[V]:
-        return iter(sorted(self._kept, key=self._key)[: self._limit])
+    def update(self, other: Firsts[K, V], /) -> None:
+        for key, values in other._values.items():
+            self._values[key] += values
+        self._count += other._count
+        if other._quota is not None:
+            self._lower(other._quota)
+        if self._count > 2 * self._limit:
+            self._bound()
+
+    def __getitem__(self, key: K) -> list[V]:
+        """Return the kept values of a key, in their order."""
+        self._bound()
+        return self._values.get(key, [])
+
+    def _bound(self) -> None:
+        counts = [len(values) for values in self._values.values()]
+        if self._count > self._limit:
+            self._lower(max(1, _quota(counts, self._limit)))
+        for values in self._values.values():
+            values.sort(key=self._order)
+            if self._quota is not None:
+                del values[self._quota :]
+        self._count = sum(map(len, self._values.values()))
+
+    def _lower(self, quota: int) -> None:
+        self._quota = quota if self._quota is None else min(self._quota, quota)
+
+
+def _quota(counts: Iterable[int], limit: int) -> int:
+    """Return the largest number q for which the sum of min(count, q) is within the limit.
+
+    >>> _quota([1, 5, 9], 9)
+    4
+    """
+    left = limit
+    ordered = sorted(counts)
+    for number, count in enumerate(ordered):
+        share = left // (len(ordered) - number)
+        if count > share:
+            return share
+        left -= count
+    return ordered[-1] if ordered else 0
 
 
 class Bins:
@@ -131,8 +175,8 @@ class Bins:
         #: By the start of the bin, a multiple of the width, and the name.
         self.cells: Counter[tuple[int, Any]] = Counter()
 
-    def add(self, time_ns: int, name: Any) -> None:
-        self.cells[time_ns - time_ns % self.width_ns, name] += 1
+    def add(self, time_ns: int, name: Any, count: int = 1) -> None:
+        self.cells[time_ns - time_ns % self.width_ns, name] += count
         self._bound()
 
     def update(self, other: Bins, /) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from functools import cache
+from hashlib import sha256
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -13,29 +15,32 @@ from kshark.error_names import ERROR_NAMES
 from kshark.errors import UsageError
 from kshark.output.catalogue import parties
 from kshark.report import facts, timelines, wireshark, words
-from kshark.report.charts import findings_over_time
+from kshark.report.bands import Band, bands_of, concerning, is_within, longest
+from kshark.report.charts import findings_over_time, marks, strip_svg
+from kshark.report.index import codes_of, index_of
 from kshark.report.quality import quality_of
+from kshark.report.style import page_style, text_of
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 except ImportError:
     raise UsageError("a report needs jinja2: pip install 'kshark[report]'") from None
 
-#: Pixels of a chart on a desktop and on a phone.
-WIDE, NARROW = 900, 350
-#: Most rows of a table, kinds of findings, and findings of a kind on the page; OPEN of them are not folded. The other
-#: files have all.
+#: Most rows of a table, and sessions listed for a member. The other files have all.
 ROWS: Final = 12
-KINDS: Final = 30
-FINDINGS: Final = 5
-OPEN: Final = 2
+SESSIONS: Final = 40
+#: Nothing is loaded or run but the style and the script of the page, which are named by their hashes.
+_POLICY: Final = (
+    "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'"
+)
 
 
 class Drawn(NamedTuple):
-    """A member and its drawing."""
+    """A member, its drawing, and the events in it."""
 
     member: facts.MemberLine
     svg: str
+    bands: list[Band]
 
 
 @cache
@@ -66,13 +71,21 @@ def _templates() -> Environment:
 def html(report: facts.Report) -> str:
     """Render the page."""
     templates = _templates()
-    template = templates.get_template("page.html.j2")
-    page: str = template.render(
+    style, script = page_style(), text_of("page.js")
+    index = index_of(report, report.members)
+    bands = bands_of(((row.number, row.shown) for rows in index.rows for row in rows), report.captures)
+    page: str = templates.get_template("page.html.j2").render(
         report=report,
         verdict=words.verdict_of(report),
         quality=quality_of(report),
-        charts=[findings_over_time(report.over_time, report.captures, width) for width in (WIDE, NARROW)],
-        drawn=_drawn(report.members),
+        index=index,
+        codes=codes_of(report.findings),
+        left_out=sum(kind.count - len(kind.shown) for kind in report.findings),
+        bands=bands,
+        chart=findings_over_time(report.over_time, report.captures, bands),
+        strip_svg=strip_svg,
+        marks=marks() + timelines.marks(),
+        drawn=_drawn(report.members, bands),
         latency=_latency(report.latency),
         software=_software(report.apis),
         meaning_of=words.meaning_of,
@@ -80,10 +93,19 @@ def html(report: facts.Report) -> str:
         reasons=REASONS,
         frames_filter=wireshark.of_frames,
         connection_filter=wireshark.of_connection,
-        style=templates.get_template("style.css").render(),
-        limits={"rows": ROWS, "kinds": KINDS, "findings": FINDINGS, "open": OPEN},
+        style=style,
+        script=script,
+        policy=_POLICY.format(_hash(style), _hash(script)),
+        several=len(report.captures) > 1,
+        many_files=sum(len(capture.files) for capture in report.captures) > 1,
+        limits={"rows": ROWS, "sessions": SESSIONS},
     )
     return page
+
+
+def _hash(text: str) -> str:
+    """Return the source of a Content-Security-Policy that allows an element with this text."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 def _error(code: Any) -> str:
@@ -91,7 +113,7 @@ def _error(code: Any) -> str:
     return f"{code} {ERROR_NAMES.get(int(code), '')}".rstrip()
 
 
-def _drawn(members: list[facts.MemberLine]) -> list[Drawn]:
+def _drawn(members: list[facts.MemberLine], bands: list[Band]) -> list[Drawn]:
     """Draw the members; members of one capture share the time axis, and members of a broker its restarts."""
     drawings = {}
     for capture, of_capture in groupby(sorted(members, key=attrgetter("capture")), key=attrgetter("capture")):
@@ -99,8 +121,9 @@ def _drawn(members: list[facts.MemberLine]) -> list[Drawn]:
         window = timelines.window_of(lines)
         for member in lines:
             restarts = timelines.restarts_of(line for line in lines if line.broker == member.broker)
+            shown = longest([band for band in concerning(bands, member) if is_within(band, window)])
             drawings[capture, member.broker, member.group_id, member.member_id] = Drawn(
-                member, timelines.drawing(member, window, restarts)
+                member, timelines.drawing(member, window, restarts, shown), shown
             )
     return [drawings[member.capture, member.broker, member.group_id, member.member_id] for member in members]
 

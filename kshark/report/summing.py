@@ -14,7 +14,9 @@ from kshark.anomaly import CATALOGUE
 from kshark.registry import Registry
 from kshark.report import facts
 from kshark.report.collected import CapturedFinding, Collected, Kind, Member
+from kshark.report.names import base_names
 from kshark.report.releases import releases_offering
+from kshark.report.words import advice_of
 
 #: Verdicts in the order of the report.
 VERDICTS: Final = ("violation", "unknown", "note")
@@ -44,7 +46,10 @@ def summed(
         headlines=[one for one in headlines if one.headlines],
         captures=[
             facts.Capture(
-                origin.name, list(origin.files), counts.spans[origin.name].first_ns, counts.spans[origin.name].last_ns
+                origin.name,
+                base_names(origin.files),
+                counts.spans[origin.name].first_ns,
+                counts.spans[origin.name].last_ns,
             )
             for origin in origins
         ],
@@ -149,6 +154,7 @@ def _kinds(counts: Collected, origins: Mapping[str, Origin]) -> list[facts.Findi
             blame[kind].total(),
             _ordered(blame[kind]),
             [_shown(captured, origins[captured.capture]) for captured in counts.shown[kind]],
+            advice_of(kind.code, kind.cause or None),
         )
         for kind in order
     ]
@@ -159,11 +165,12 @@ def _shown(captured: CapturedFinding, origin: Origin) -> facts.ShownFinding:
     packets = {p for w in finding.witness for p in (w.request_packet, w.response_packet, w.packet) if p is not None} | {
         finding.packet
     }
+    names = dict(zip(origin.files, base_names(origin.files), strict=True))
     frames: dict[str, list[int]] = {}
     for packet in sorted(packets):
         located = (origin.files[0], packet) if origin.locate is None else origin.locate(packet)
         if located is not None:
-            frames.setdefault(located[0], []).append(located[1])
+            frames.setdefault(names[located[0]], []).append(located[1])
     topic = None if finding.topic_id is None else origin.topics.get(finding.topic_id)
     return facts.ShownFinding(
         captured.capture, finding, topic, [facts.FileFrames(file, numbers) for file, numbers in frames.items()]

@@ -1,4 +1,4 @@
-"""Draw a member's share sessions over time: sessions as bars, accepted requests as ticks with epochs, errors, restarts.
+"""Draw a member's share sessions over time: sessions as bars, accepted requests as ticks with epochs, errors, events.
 
 Positions on the time axis are percentages, so that the drawing adapts to the page; colours are classes of the page's
 style.
@@ -8,34 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
-from typing import Final, NamedTuple
+from typing import Final
 
 from kshark.error_names import ERROR_NAMES
+from kshark.report.bands import Band, numbered
 from kshark.report.facts import MemberLine, MemberRequest
-from kshark.units import clock
+from kshark.report.window import Window, axis
+from kshark.units import clock, counted, safe
 
 _ACKNOWLEDGE: Final = "ShareAcknowledge"
 #: Least percent of the width between two labels, on a desktop and on a phone; and between two ticks.
-_LABEL, _COARSE, _TICK = 3.0, 9.0, 0.12
-_HEIGHT, _TOP, _BOTTOM, _AXIS = 86, 26, 48, 68
-#: Labelled positions of the axis; on a phone every second one.
-_TIMES: Final = 5
-
-
-class Window(NamedTuple):
-    """The time span of the drawings of one capture."""
-
-    first_ns: int
-    last_ns: int
-
-    def at(self, time_ns: int) -> float:
-        """Return the position of a time, in percent of the width."""
-        return round(0.8 + 98.0 * (time_ns - self.first_ns) / max(1, self.last_ns - self.first_ns), 2)
-
-    @property
-    def digits(self) -> int:
-        """The digits of a second that its labels need."""
-        return 3 if self.last_ns - self.first_ns < 20_000_000_000 else 1
+_LABEL, _COARSE, _TICK = 3.0, 9.0, 0.25
+#: Pixels of a drawing, and of the line above it for the numbers of events.
+HEIGHT, _EVENTS = 86, 14
+_TOP, _BOTTOM, _AXIS = 26, 48, 68
 
 
 def window_of(members: Iterable[MemberLine]) -> Window:
@@ -47,30 +33,46 @@ def window_of(members: Iterable[MemberLine]) -> Window:
     return Window(min(times), max(times)) if times else Window(0, 1)
 
 
-def drawing(member: MemberLine, window: Window, restarts: Sequence[int]) -> str:
-    """Return an SVG element; `restarts` are the times at which the broker went down."""
+def drawing(member: MemberLine, window: Window, restarts: Sequence[int], bands: Sequence[Band] = ()) -> str:
+    """Return an SVG element; `restarts` are the times at which the broker went down, `bands` the member's events."""
+    label = escape(f"share sessions of member {safe(member.member_id)}: {summary(member)}", quote=True)
+    height = HEIGHT + (_EVENTS if bands else 0)
+    return (
+        f'<svg class="timeline" role="img" aria-label="{label}" width="100%" height="{height}">'
+        f"{content(member, window, restarts, bands)}</svg>"
+    )
+
+
+def content(member: MemberLine, window: Window, restarts: Sequence[int], bands: Sequence[Band] = ()) -> str:
+    """Return what is in the SVG element. With events it is higher, by the line of their numbers."""
     parts = [
-        *_axis(window),
-        *_restarts(window, restarts),
+        *axis(window, _AXIS),
+        *_restarts(window, unexplained(restarts, bands, window)),
         *_sessions(member, window),
         *_accepted(member.steps, window),
         *_refused(member.steps, window),
     ]
-    label = escape(f"share sessions of member {member.member_id}", quote=True)
-    return (
-        f'<svg class="timeline" role="img" aria-label="{label}" width="100%" height="{_HEIGHT}">{"".join(parts)}</svg>'
-    )
+    if not bands:
+        return "".join(parts)
+    return f'{"".join(numbered(bands, window))}<g transform="translate(0 {_EVENTS})">{"".join(parts)}</g>'
 
 
-def _axis(window: Window) -> Iterator[str]:
-    yield f'<line class="axis" x1="0" x2="100%" y1="{_AXIS}" y2="{_AXIS}"/>'
-    for index in range(_TIMES):
-        time_ns = window.first_ns + (window.last_ns - window.first_ns) * index // (_TIMES - 1)
-        x, anchor = window.at(time_ns), "start" if index == 0 else "end" if index == _TIMES - 1 else "middle"
-        fine = " fine" if index % 2 else ""
-        yield f'<line class="axis" x1="{x}%" x2="{x}%" y1="{_AXIS}" y2="{_AXIS + 4}"/>'
-        text = clock(time_ns, window.digits)
-        yield f'<text class="axis{fine}" x="{x}%" y="{_AXIS + 16}" text-anchor="{anchor}">{text}</text>'
+def summary(member: MemberLine) -> str:
+    """Return a member's requests and sessions in words: `12 requests, 3 rejected, 2 sessions`."""
+    refused = sum(member.refused.values())
+    parts = [counted(member.requests, "request"), *([f"{refused} rejected"] if refused else [])]
+    return ", ".join([*parts, counted(len(member.sessions), "session")])
+
+
+def unexplained(restarts: Sequence[int], bands: Sequence[Band], window: Window) -> list[int]:
+    """Return the restarts that no event shows."""
+    return [at for at in restarts if not any(_is_in(at, band, window) for band in bands)]
+
+
+def _is_in(time_ns: int, band: Band, window: Window) -> bool:
+    """True if a time is within an event, or just before: sessions end with the last answer before it."""
+    margin_ns = (window.last_ns - window.first_ns) // 100
+    return band.finding.time_ns - margin_ns <= time_ns <= band.end_ns
 
 
 def restarts_of(members: Iterable[MemberLine]) -> list[int]:
@@ -137,20 +139,28 @@ def _accepted(steps: Iterable[MemberRequest], window: Window) -> Iterator[str]:
             if step.epoch < 0
             else "step"
         )
-        top = _TOP + (10 if step.api == _ACKNOWLEDGE else 3)
-        title = f"<title>{_title(step)}</title>"
-        yield f'<line class="tick {kind}" x1="{x}%" x2="{x}%" y1="{top}" y2="{_BOTTOM - 3}">{title}</line>'
+        api = "ack" if step.api == _ACKNOWLEDGE else "fetch"
+        yield f'<use href="#{kind}-{api}" x="{x}%"><title>{_title(step)}</title></use>'
         if label is not None:
             yield f'<text class="epoch{label}" x="{x}%" y="{_BOTTOM + 13}" text-anchor="middle">{step.epoch}</text>'
 
 
 def _refused(steps: Iterable[MemberRequest], window: Window) -> Iterator[str]:
     for x, step, label in _spaced((step for step in steps if step.error_code), window):
-        title = f"<title>{_title(step)}</title>"
-        yield f'<line class="refused" x1="{x}%" x2="{x}%" y1="17" y2="{_BOTTOM + 2}">{title}</line>'
-        yield f'<circle class="refused" cx="{x}%" cy="17" r="3.5"><title>{_title(step)}</title></circle>'
+        yield f'<use href="#refused" x="{x}%"><title>{_title(step)}</title></use>'
         if label is not None:
             yield f'<text class="refused{label}" x="{x}%" y="10" text-anchor="middle">{step.error_code}</text>'
+
+
+def marks() -> str:
+    """Return the definitions of the marks of requests: ticks, and a pin for a rejected one."""
+    ticks = (
+        f'<line id="{kind}-{api}" class="tick {kind}" y1="{top}" y2="{_BOTTOM - 3}"/>'
+        for kind in ("step", "open", "final", "silent")
+        for api, top in (("fetch", _TOP + 3), ("ack", _TOP + 10))
+    )
+    pin = f'<line class="refused" y1="17" y2="{_BOTTOM + 2}"/><circle class="refused" cy="17" r="3.5"/>'
+    return f'{"".join(ticks)}<g id="refused">{pin}</g>'
 
 
 def _title(step: MemberRequest) -> str:

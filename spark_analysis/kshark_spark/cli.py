@@ -280,6 +280,7 @@ def _export(args: Namespace) -> int:
 def _report(args: Namespace) -> int:
     from kshark.cli.report import Writing, usable
     from kshark.output.manifest import whole_captures
+    from kshark.report.names import base_names
     from kshark.tables.captures import capture_names
     from kshark_spark.report import is_restricted, parts_of_captures, parts_of_tables
 
@@ -291,7 +292,7 @@ def _report(args: Namespace) -> int:
         captures = {capture.name: [file.file for file in capture.files] for capture in whole_captures(folder).captures}
     else:
         files = _captures(args)
-        captures = dict(zip(capture_names(files), files, strict=True))
+        captures = dict(zip(base_names(capture_names(files)), files, strict=True))
     spark = _session(args)
     from kshark_spark.tables import exported
 

@@ -34,6 +34,7 @@ from kshark.pipeline import Options
 from kshark.registry import Registry
 from kshark.report.collected import Collected
 from kshark.report.collector import Collector
+from kshark.report.names import base_names
 from kshark.report.summing import Origin
 from kshark.tables.captures import grouped
 from kshark.tables.events import BEFORE, MESSAGES, EventTimeline, PositionedEvent
@@ -102,11 +103,12 @@ def parts_of_captures(
 def parts_of_tables(tables: Tables, captures: Mapping[str, Sequence[str]], args: Namespace, tasks: int) -> list[Part]:
     """Return the part of each capture, from its rows in the tables."""
     needed = needed_options(args)
+    shown = dict(zip(captures, base_names([*captures]), strict=True))
     gathered = _in_time(tables).repartition(max(1, min(tasks, len(captures))), "capture")
-    pickled = gathered.sortWithinPartitions("capture", *_TIME).mapInArrow(_from_rows(captures, needed), PARTS)
+    pickled = gathered.sortWithinPartitions("capture", *_TIME).mapInArrow(_from_rows(shown, captures, needed), PARTS)
     parts = {capture: pickle.loads(part) for capture, part in collected(pickled)}
     # a capture without events has no rows
-    return [parts.get(name) or Reporting(name, needed).close(files) for name, files in captures.items()]
+    return [parts.get(name) or Reporting(shown[name], needed).close(files) for name, files in captures.items()]
 
 
 def _in_time(tables: Tables) -> DataFrame:
@@ -215,8 +217,10 @@ def _joined(name: str, files: Sequence[str], capture: Analysed, args: Namespace)
     )
 
 
-def _from_rows(captures: Mapping[str, Sequence[str]], args: Namespace) -> Callable[[Batches], Batches]:
-    """Return the function that workers apply to rows, sorted by capture and time."""
+def _from_rows(
+    shown: Mapping[str, str], captures: Mapping[str, Sequence[str]], args: Namespace
+) -> Callable[[Batches], Batches]:
+    """Return the function that workers apply to rows, sorted by capture and time. `shown`: names in the report."""
 
     def make(batches: Batches) -> Batches:
         current: _CaptureFromRows | None = None
@@ -225,7 +229,7 @@ def _from_rows(captures: Mapping[str, Sequence[str]], args: Namespace) -> Callab
                 if current is None or name != current.name:
                     if current is not None:
                         yield current.close()
-                    current = _CaptureFromRows(name, captures[name], args)
+                    current = _CaptureFromRows(name, shown[name], captures[name], args)
                 current.page(rows)
         if current is not None:
             yield current.close()
@@ -234,13 +238,13 @@ def _from_rows(captures: Mapping[str, Sequence[str]], args: Namespace) -> Callab
 
 
 class _CaptureFromRows:
-    """Create the part of one capture from its rows."""
+    """Create the part of one capture from its rows. `shown`: its name in the report."""
 
-    def __init__(self, name: str, files: Sequence[str], args: Namespace) -> None:
+    def __init__(self, name: str, shown: str, files: Sequence[str], args: Namespace) -> None:
         self.name = name
         self._files = files
         self._timeline = EventTimeline()
-        self._reporting = Reporting(name, args)
+        self._reporting = Reporting(shown, args)
 
     def page(self, rows: Iterable[dict[str, Any]]) -> None:
         events: list[Event] = []

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from kshark import limits
 from kshark.face import check
 from kshark.tables import TABLES
 from tests.cli.command import Run, runner
@@ -85,7 +86,7 @@ def test_several_files_are_one_capture_and_packets_are_named_by_file(kshark: Run
     report = json.loads((tmp_path / "out/report.json").read_bytes())
     assert [(each["name"], len(each["files"])) for each in report["captures"]] == [("1.pcap+1", 2)]
     (shown,) = next(kind["shown"] for kind in report["findings"] if kind["verdict"] == "violation")
-    assert {place["file"] for place in shown["places"]} <= {str(one), str(two)}
+    assert {place["file"] for place in shown["places"]} <= {one.name, two.name}
     frames = sum(len(place["frames"]) for place in shown["places"])
     assert frames >= 2
     assert max(max(place["frames"]) for place in shown["places"]) <= len(packets[12:])
@@ -145,3 +146,49 @@ def test_events_are_findings_with_an_end(kshark: Run, tmp_path: Path) -> None:
     assert [*zip(*(table[name].to_pylist() for name in names), strict=True)] == expected
     assert any(until is not None for _, until, *_ in expected)
     assert any(event is not None for *_, event, _ in expected)
+
+
+def test_no_folder_of_this_machine_is_in_a_report(kshark: Run, tmp_path: Path) -> None:
+    """Files of one name in two folders are numbered."""
+    secret = tmp_path / "home-of-alice"
+    packets = incident()
+    for number, name in enumerate(("x", "y", "z/a.pcap.gz")):
+        folder = secret / name
+        folder.mkdir(parents=True)
+        written(folder, packets[:12] if number else packets, "a.pcap")
+    for words in (["--each"], []):
+        kshark("report", secret / "x/a.pcap", secret / "y/a.pcap", *words, "-o", tmp_path / "out")
+        report = json.loads((tmp_path / "out/report.json").read_bytes())
+        files = [file for capture in report["captures"] for file in capture["files"]]
+        assert files == (["a.pcap", "a.pcap"] if words else ["a.pcap", "a.pcap#2"])
+        assert [capture["name"] for capture in report["captures"]] == (
+            ["a.pcap", "a.pcap#2"] if words else ["a.pcap+1"]
+        )
+        texts = [(tmp_path / "out" / name).read_text() for name in ("report.html", "report.json")]
+        table = pq.read_table(tmp_path / "out/findings.parquet")
+        texts += [str(value) for column in table.columns for value in column.to_pylist()]
+        texts += [str(table.schema)]
+        for text in texts:
+            assert "alice" not in text
+            assert "x/a" not in text
+            assert "y/a" not in text
+
+
+def test_above_the_limit_findings_are_in_the_table_only(
+    kshark: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "REPORT_FINDINGS", 25)
+    kshark("report", CAPTURES / "adv-epochs.pcap", "-o", tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    rows = page.count('<tr id="f')
+    assert 20 <= rows <= 25
+    assert f"{49 - rows} more findings, of all kinds together, are in <code>findings.parquet</code>" in page
+    assert pq.read_table(tmp_path / "findings.parquet").num_rows == 49
+
+
+def test_every_finding_and_headline_says_what_to_do(kshark: Run, tmp_path: Path) -> None:
+    for name in ("adv-epochs", "share-restart", "java-limit", "adv-races-4.1.2"):
+        kshark("report", CAPTURES / f"{name}.pcap", "-o", tmp_path)
+        report = json.loads((tmp_path / "report.json").read_bytes())
+        assert all(kind["advice"] for kind in report["findings"])
+        assert all(one["advice"] for capture in report["headlines"] for one in capture["headlines"])

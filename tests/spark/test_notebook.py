@@ -19,7 +19,7 @@ from tests.spark.commands import needs_java
 
 NOTEBOOK = ROOT / "spark_analysis/notebook.ipynb"
 needs_charts = pytest.mark.skipif(
-    importlib.util.find_spec("altair") is None, reason="altair is not installed: pip install 'kshark[report]'"
+    importlib.util.find_spec("altair") is None, reason="altair is not installed: pip install 'kshark[notebook]'"
 )
 
 
