@@ -36,11 +36,15 @@ class Link:
     `packets` counts all; `tcp` those that became segments; `fragments` those that wait for the rest of their IP packet
     or became part of one; `other` those without TCP by kind; `unread` those with a fault by its code. The last four add
     up to the first. `exact`: each packet is read by itself. `begin`: the position before the packets, for one range of
-    a capture (`is_part`); `end` is the position of the last packet so far.
+    a capture (`is_part`); `end` is the position of the last packet so far. `pieces`, if it is a list, gets the numbers
+    of packets that are IP fragments.
     """
 
-    def __init__(self, *, exact: bool = False, begin: Moment = BEGIN, is_part: bool = False) -> None:
+    def __init__(
+        self, *, exact: bool = False, begin: Moment = BEGIN, is_part: bool = False, pieces: list[int] | None = None
+    ) -> None:
         self.end = begin
+        self.pieces = pieces
         self._exact = exact
         self.packets = 0
         self.tcp = 0
@@ -149,6 +153,8 @@ class Link:
             if not isinstance(result, Fragment):
                 break
             self.fragments += 1
+            if self.pieces is not None and not base:
+                self.pieces.append(int(batch.number[row]))
             data = source[result.offset : result.offset + result.length]
             number, time_ns = int(batch.number[row]), int(batch.time_ns[row])
             whole, lost = self._fragments.add(result, data, number, time_ns, int(rows.clock[row]))
