@@ -44,9 +44,10 @@ _LAST: Final = (1 << 62) - 1
 class Copy:
     """One file that is written: packets in the order of the capture.
 
-    `selection` None: all packets. `write` gets the bytes. `keys`: lines of a TLS key log, for the beginning of the file;
-    `randoms`: only secrets of these connections are written. Afterwards `numbers` are those of the packets written, in
-    order, and the attribute `randoms` those of the TLS connections that begin in them.
+    `selection` None: all packets. `write` gets the bytes. `keys`: lines of a TLS key log, for the file's beginning;
+    `randoms`: only secrets of these connections are written. `most`: bytes of packets, beyond which the file is given
+    up (`is_too_long`). Afterwards `numbers` are those of the packets written, in order, and the attribute `randoms`
+    those of the TLS connections that begin in them.
     """
 
     def __init__(
@@ -57,8 +58,11 @@ class Copy:
         comments: Comments = NO_COMMENTS,
         keys: bytes = b"",
         randoms: Randoms | None = None,
+        most: int | None = None,
     ) -> None:
         self.selection = selection
+        self.is_too_long = False
+        self._left = _LAST if most is None else most
         self.numbers = array("q")
         self.randoms: set[str] = set()
         self._write = write
@@ -83,7 +87,9 @@ class Copy:
         if secrets:
             self.has_secrets = True
             self._write(self._writer.secrets(secrets))
-        if len(rows):
+        self._left -= int(batch.length[rows].sum())
+        self.is_too_long = self._left < 0
+        if len(rows) and not self.is_too_long:
             self.numbers.frombytes(batch.number[rows].astype(np.int64).tobytes())
             self._write(self._writer.packets(batch, rows.tolist(), taken, self._comments))
 
@@ -118,7 +124,7 @@ def copy(
                 if one.selection is None
                 else np.flatnonzero(one.selection.rows(batch, segments, pieces))
             )
-            if batch.secrets or len(rows):
+            if (batch.secrets or len(rows)) and not one.is_too_long:
                 one.feed(batch, rows, origins, taken)
                 one.randoms.update(_randoms(segments, batch.number[rows]))
         if int(batch.number[0]) > last:
@@ -128,7 +134,7 @@ def copy(
 
 
 def need_files(paths: Iterable[str | Path], why: str) -> None:
-    """Raise UsageError if one of the captures is a pipe, which cannot be read twice. `why`: the option that needs it."""
+    """Raise UsageError if a capture is a pipe, which cannot be read twice. `why`: the option that needs it."""
     pipes = [path for path in paths if is_pipe(path)]
     if pipes:
         name = "standard input" if str(pipes[0]) == "-" else f"{pipes[0]}, a pipe,"

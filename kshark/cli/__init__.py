@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "groups": "share, consumer and classic groups: states, epochs, members, assignments, coordinators, administration",
     "deliveries": "records that share groups have in flight: their holders, and the history of one record",
     "stats": "APIs and versions in use, latency, errors, clients, share groups",
+    "annotate": "the capture with findings as packet comments, for Wireshark",
     "export": "Parquet tables, the same as kshark-spark writes",
     "report": "an HTML page and its data: verdict, findings, sessions, latency, evidence",
     "live": "the same engine on a network interface",

@@ -7,12 +7,13 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from kshark.analysis import RULES, MemberKey, Observed, Outcomes, RuleCoverage
 from kshark.analysis.rules import BOOK
 from kshark.cli.apis import registry
-from kshark.cli.each import each
+from kshark.cli.each import captures_of, each
 from kshark.cli.parser import Parser, add_captures, add_format, close_to
 from kshark.cli.printed_findings import (
     EarlyFindings,
@@ -37,6 +38,9 @@ from kshark.pipeline import JUDGED, Options
 from kshark.run import Run
 from kshark.units import safe
 
+if TYPE_CHECKING:
+    from kshark.cli.evidence import Evidence
+
 EXAMPLES = (
     "kshark check trace.pcap",
     "kshark check trace.pcap -V",
@@ -46,6 +50,7 @@ EXAMPLES = (
     "kshark check trace.pcap --select EPOCH_SKIP_AHEAD,SESSION_UNKNOWN",
     "kshark check trace.pcap -Y 'kafka.client_id == billing-3'",
     "kshark check trace.pcap --records --select BATCH_COUNT_MISMATCH,BATCH_OFFSETS",
+    "kshark check trace.pcap --evidence evidence/",
     "kshark check trace.pcap --ignore SESSION_NOT_CLOSED || echo 'a rule was broken'",
 )
 EXIT_CODES: Final = (
@@ -79,6 +84,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "--records", action="store_true", help="decode record batches and count their records, for rules 125 and 126"
     )
+    add_evidence(parser)
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
 
 
@@ -119,12 +125,31 @@ def add_fail_on(parser: Parser) -> None:
     )
 
 
+def add_evidence(parser: Parser) -> None:
+    """Add `--evidence` and what belongs to it."""
+    parser.add_argument(
+        "--evidence", metavar="DIR", help="write captures there that give the same findings, with what they show"
+    )
+    parser.add_argument(
+        "--per",
+        choices=("cause", "finding"),
+        default="cause",
+        metavar="cause|finding",
+        help="with --evidence: one for findings with the same code, cause and party (default), or one for each",
+    )
+    parser.add_argument(
+        "--secrets", action="store_true", help="with --evidence: the captures get the secrets of --tls-keys they need"
+    )
+
+
 def run(args: Namespace) -> int:
     selection(args)  # report a wrong option before reading anything
     details(args)
     failing = fail_on(args)
+    read = filtered(options(args), args)
+    captures = captures_of(args)
     with judging():
-        outcomes = [*each(args, filtered(options(args), args), _check, stops=True)]
+        outcomes = [*each(args, read, _check_with(args, captures), captures=captures, stops=True)]
     judged = [outcome for outcome in outcomes if _LEFT_OUT not in outcome]
     if args.each:
         args.unread = not judged
@@ -165,12 +190,23 @@ class Checking(Run):
         return super().page(page)
 
 
-def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
+def _check_with(args: Namespace, captures: list[list[str]]) -> Callable[[Source, Namespace, Sink], set[str]]:
+    """Return `_check`, with the evidence to write if it is asked for."""
+    if args.evidence is None:
+        return _check
+    from kshark.cli.evidence import Evidence  # only needed with --evidence
+
+    return partial(_check, evidence=Evidence(args, captures))
+
+
+def _check(source: Source, args: Namespace, sink: Sink, evidence: Evidence | None = None) -> set[str]:
     """Check a capture and print the result. Return the keys of FAIL_ON that apply."""
     early = EarlyFindings(source, args, sink) if source.is_pipe and not args.quiet else None
     checking = Checking(args, named=args.format != "json", coverage=asks_for_coverage(args))
     for page in source:
         proved = checking.page(page)
+        if evidence is not None:
+            evidence.page(page)
         if early is not None and proved:
             early.print(proved, checking.topics)
     checking.close()
@@ -185,6 +221,8 @@ def _check(source: Source, args: Namespace, sink: Sink) -> set[str]:
     name = source.name if args.each else None
     verdict(printed, checking.observed, args, sink, name, outcomes=checking.outcomes)
     print_details(findings if rest is None else rest, args, sink, checking.topics)
+    if evidence is not None:
+        evidence.write(source, findings)
     return outcomes_of(printed.counts, checking.observed, args)
 
 

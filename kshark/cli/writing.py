@@ -86,6 +86,7 @@ def _write(source: Source, args: Namespace, packets: MessagePackets, file: Path)
     capture = copied(source, args)
     (numbers,) = capture.write([(file, packets.selection)])
     heads = replace(source.options, records=False, bodies=frozenset(), embedded=False)
+    assert numbers is not None  # without a limit
     return len(numbers), packets.unread(capture.pages(file, heads))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from kshark.link.clock import Clock, ClockPart
 from kshark.link.columns import KEY_WORDS, Columns, Ordinary, Others, ordinary
 from kshark.link.ends import EndsTable
-from kshark.link.fragments import Fragments, Lost
+from kshark.link.fragments import Fragments, Lost, Whole
 from kshark.link.ip import UDP, other_protocol
 from kshark.link.layers import read_datagram, read_packet
 from kshark.link.packet import Fault, Fragment, Other, ReadResult, Segment
@@ -152,16 +152,9 @@ class Link:
         for _ in range(FRAGMENTS_IN_FRAGMENTS):
             if not isinstance(result, Fragment):
                 break
-            self.fragments += 1
-            if self.pieces is not None and not base:
-                self.pieces.append(int(batch.number[row]))
-            data = source[result.offset : result.offset + result.length]
-            number, time_ns = int(batch.number[row]), int(batch.time_ns[row])
-            whole, lost = self._fragments.add(result, data, number, time_ns, int(rows.clock[row]))
-            self._lost(lost)
+            whole = self._piece(rows, row, result, source)
             if whole is None:
                 return
-            self.fragments -= 1
             source, base = whole.payload, rows.room
             result = read_datagram(whole.datagram, whole.payload, whole.size)
         match result:
@@ -181,6 +174,18 @@ class Link:
             case Fragment():
                 self.unread["HEADERS_LIMIT"] += 1
                 yield from self._weird(batch, row, "HEADERS_LIMIT", "fragments in fragments", int(batch.length[row]))
+
+    def _piece(self, rows: _OneByOne, row: int, piece: Fragment, source: bytes) -> Whole | None:
+        """Add a piece of an IP packet; return the packet if this completes it."""
+        self.fragments += 1
+        number, time_ns = int(rows.batch.number[row]), int(rows.batch.time_ns[row])
+        if self.pieces is not None:
+            self.pieces.append(number)
+        data = source[piece.offset : piece.offset + piece.length]
+        whole, lost = self._fragments.add(piece, data, number, time_ns, int(rows.clock[row]))
+        self._lost(lost)
+        self.fragments -= whole is not None
+        return whole
 
     def _lost(self, lost: Iterable[Lost]) -> None:
         """Count packets whose fragments were given up.

@@ -11,8 +11,9 @@ from kshark import units
 from kshark.analysis import REASONS
 from kshark.error_names import ERROR_NAMES
 from kshark.errors import UsageError
+from kshark.output import wireshark
 from kshark.output.catalogue import parties
-from kshark.report import facts, timelines, wireshark, words
+from kshark.report import facts, timelines, words
 from kshark.report.charts import findings_over_time
 from kshark.report.quality import quality_of
 

@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 import pytest
 
 from kshark.headlines import Headline
+from kshark.output.wireshark import of_connection, of_frames
 from kshark.report import facts
 from kshark.report.charts import findings_over_time
 from kshark.report.page import FINDINGS, NARROW, OPEN, ROWS, WIDE, html
 from kshark.report.timelines import Window, drawing
-from kshark.report.wireshark import of_connection, of_frames
 from tests.report.made import NAME, finding, report, totals
 
 
