@@ -93,18 +93,29 @@ class PacketBlocks:
         )
         if origins is not None:
             batch.origin = np.array(numbers or [0], np.int64)[np.where(described, interface, 0)]
-            self._hold(batch, good & ~simple, room, origins)
+            self._hold(batch, kind, first, good & ~simple, room, origins)
         faults = [] if good.all() else list(_faults(batch, interface, self._size, described, good))
         faults.extend(self._drops(batch, kind, first, good, room))
         return (batch if good.all() else chosen(batch, good)), faults
 
-    def _hold(self, batch: PacketBatch, good: NDArray[np.bool_], room: Int64s, origins: Origins) -> None:
-        """Add the options of packets to their origins."""
+    def _hold(
+        self,
+        batch: PacketBatch,
+        kind: Int64s,
+        first: Int64s,
+        good: NDArray[np.bool_],
+        room: Int64s,
+        origins: Origins,
+    ) -> None:
+        """Add the options of packets to their origins; the drop count of an obsolete block becomes one."""
         assert batch.origin is not None
         spare = room - batch.length - (-batch.length & 3)
-        for row in np.flatnonzero(good & (spare > LEAST_OPTION)).tolist():
+        for row in np.flatnonzero(good & ((spare > LEAST_OPTION) | (kind == PACKET))).tolist():
             end = int(batch.offset[row] + room[row])
             found = packet_options(self._buffer, end - int(spare[row]), end, self._order)
+            drops = _field_drops(int(first[row]), self._order) if kind[row] == PACKET else 0
+            if drops:
+                found = (*found, (EPB_DROPCOUNT, drops.to_bytes(8, "little")))
             if found:
                 batch.origin[row] = origins.hold(int(batch.origin[row]), found)
 
@@ -123,8 +134,7 @@ class PacketBlocks:
         suspects = np.flatnonzero(good & (((kind == ENHANCED_PACKET) & (spare >= DROP_COUNT_SIZE)) | (kind == PACKET)))
         for row in suspects.tolist():
             if kind[row] == PACKET:
-                count = int(first[row]) & 0xFFFF if self._order == ">" else int(first[row]) >> 16
-                count = 0 if count == UNKNOWN_DROPS else count
+                count = _field_drops(int(first[row]), self._order)
             else:
                 end = int(batch.offset[row] + room[row])
                 count = _drop_count(self._buffer, end - int(spare[row]), end, self._order)
@@ -139,6 +149,12 @@ def _words(view: NDArray[np.uint8], position: Int64s, count: int, order: str) ->
 
 def _first_half(word: Int64s, order: str) -> Int64s:
     return word >> 16 if order == ">" else word & 0xFFFF
+
+
+def _field_drops(word: int, order: str) -> int:
+    """Return the drop count of an obsolete block, from the word with its interface."""
+    count = word & 0xFFFF if order == ">" else word >> 16
+    return 0 if count == UNKNOWN_DROPS else count
 
 
 def _drop_count(buffer: bytes, position: int, end: int, order: str) -> int:

@@ -141,7 +141,7 @@ class Lane:
 
     def _again(self) -> Iterator[PacketBatch | Weird]:
         try:
-            self._capture = open_capture(self._path, self._most, origins=self._origins)
+            self._capture = open_capture(self._path, self._most, None, self._origins)
             yield from self._capture
         except UnreadableInput as error:
             if self._left_out is None:

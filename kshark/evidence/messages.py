@@ -29,6 +29,8 @@ class MessagePackets:
         #: By hash of a chosen message: its connection; by connection: its ends, first packet and last chosen packet.
         self._due: dict[int, int] = {}
         self._spans: dict[int, tuple[Ends, int, int]] = {}
+        #: By broker: its first connection with an answer, up to that.
+        self._shown: dict[str, tuple[Ends, int, int]] = {}
         #: Chosen messages whose exchange is not complete.
         self._chosen: set[_Key] = set()
 
@@ -57,14 +59,17 @@ class MessagePackets:
 
     def unread(self, pages: Iterable[Iterable[Event]]) -> int:
         """Return how many chosen messages are not in the pages of a copy, and choose all of their connections up to the
-        last chosen message.
+        last chosen message, and a connection that shows that the other end is a broker.
 
         Some bytes can be understood only with those before them: a message after a gap is recognised by its content.
         """
         read = {_again(event) for page in pages for event in page if type(event) is Message}
         unread = [flow for message, flow in self._due.items() if message not in read]
         for flow in {*unread}:
-            self.selection.add(*self._spans[flow])
+            ends, first, last = self._spans[flow]
+            self.selection.add(ends, first, last)
+            for shown in (self._shown[end] for end in ends if end in self._shown):
+                self.selection.add(*shown)
         return len(unread)
 
     def _choose(self, flow: Flow, message: Message) -> None:
@@ -82,6 +87,9 @@ class MessagePackets:
         """Choose the other message of an exchange, if one was chosen."""
         sides = [message for message in (exchange.request, exchange.response) if message is not None]
         keys = {_key(message) for message in sides}
+        flow = exchange.flow
+        if len(sides) > 1 and flow.broker not in self._shown:
+            self._shown[flow.broker] = flow.ends, flow.first_packet, exchange.packet
         if keys & self._chosen:
             for message in sides:
                 self._choose(exchange.flow, message)

@@ -83,7 +83,8 @@ def _lines(written: Written, names: list[str]) -> Iterator[str]:
     yield "Reproduce"
     yield f"  {written.command}"
     yield f"  Wireshark: {of_frames(packets_of(finding))}"
-    yield f"  Wireshark: {of_connection(finding.client, finding.broker)}"
+    if finding.client and finding.broker:
+        yield f"  Wireshark: {of_connection(finding.client, finding.broker)}"
     yield ""
     yield from _result(written)
 
