@@ -70,6 +70,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.timeline",),
     ("kshark.output", "kshark.face", "kshark.snapshot"),
     ("kshark.report", "kshark.headlines"),
+    ("kshark.anonymous",),
     ("kshark.evidence",),
     ("kshark.parallel",),
     ("kshark", "kshark.cli", "kshark.__main__"),

@@ -26,17 +26,22 @@ from kshark.schema import Field, Layout
 _SHARE_KEY: Final = re.compile(r"(.*):([A-Za-z0-9_-]{22}):(-?\d+)", re.DOTALL)
 
 
-def anonymous_body(layout: Layout, body: Mapping[str, Any], names: Pseudonyms) -> dict[str, Any]:
-    """Return a body, as kshark.decode returns it, with pseudonyms, and zero bytes instead of payload."""
-    return _Body(names, body).struct(layout.root, body, "")
+def anonymous_body(
+    layout: Layout, body: Mapping[str, Any], names: Pseudonyms, key_type: int | None = None
+) -> dict[str, Any]:
+    """Return a body, as kshark.decode returns it, with pseudonyms, and zero bytes instead of payload.
+
+    `key_type`: of an answer to FindCoordinator, what its request asked for.
+    """
+    return _Body(names, body.get("key_type", key_type)).struct(layout.root, body, "")
 
 
 class _Body:
     """The fields of one body."""
 
-    def __init__(self, names: Pseudonyms, body: Mapping[str, Any]) -> None:
+    def __init__(self, names: Pseudonyms, key_type: int | None) -> None:
         self._names = names
-        self._body = body
+        self._key_type = key_type
 
     def struct(self, field: Field, value: Mapping[str, Any], parent: str) -> dict[str, Any]:
         by_name = {it.name: it for it in field.fields}
@@ -86,8 +91,8 @@ class _Body:
         return self._names.of(KIND_OF.get(name, "text"), text)
 
     def _coordinator_key(self, text: str) -> str:
-        """Return a key of FindCoordinator. Its type stands in the request only; a key says by its form what it is."""
-        key_type = self._body.get("key_type")
+        """Return a key of FindCoordinator."""
+        key_type = self._key_type
         parts = _SHARE_KEY.fullmatch(text)
         if parts is not None and key_type in (None, SHARE_KEY):
             return f"{self._names.of('group', parts[1])}:{self._names.of('id', parts[2])}:{parts[3]}"

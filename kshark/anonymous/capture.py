@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from kshark.anonymous.messages import ConnectionFrames
-from kshark.anonymous.packets import RAW_IP, Rewritten, ip_packet
+from kshark.anonymous.messages import ConnectionFrames, masked
+from kshark.anonymous.packets import RAW_IP, Rewritten, ip_packet, kept_options
 from kshark.anonymous.pseudonyms import Pseudonyms
 from kshark.anonymous.streams import Stream
 from kshark.capture import open_captures
@@ -27,6 +27,8 @@ from kshark.model import ACK, SYN, Ends, Flow, Frames, PacketBatch
 from kshark.pipeline import Front, Options
 from kshark.registry import Registry
 
+#: The length prefix, and what identifies a request.
+_REQUEST_BYTES: Final = 12
 #: Packets that are written at a time.
 _PAGE: Final = 4096
 
@@ -42,6 +44,7 @@ class _Segment(NamedTuple):
     window: int
     payload: bytes
     missing: int
+    options: bytes
 
 
 class _Connection:
@@ -112,12 +115,13 @@ def _segments(path: Path) -> tuple[list[_Segment], dict[int, Ends]]:
         ):
             payload = segments.buffer[offset : offset + length]
             ends.setdefault(way >> 1, segments.ends[way >> 1])
-            found.append(_Segment(packet, time_ns, way >> 1, way & 1, seq, ack, flags, size, payload, missing))
+            options = kept_options(segments.buffer, offset, seq, ack)
+            found.append(_Segment(packet, time_ns, way >> 1, way & 1, seq, ack, flags, size, payload, missing, options))
     return found, ends
 
 
 def _frames(path: Path, options: Options, registry: Registry) -> Iterator[tuple[bytes, Flow, bool, int]]:
-    """Yield each whole frame with its prefix, its connection, whether the client sent it, and its last packet."""
+    """Yield each frame as far as it was captured, its connection, if the client sent it, and its last packet."""
     for batch in Front(options, registry).batches(open_captures([path])):
         for frames in batch:
             if type(frames) is not Frames:
@@ -125,16 +129,22 @@ def _frames(path: Path, options: Options, registry: Registry) -> Iterator[tuple[
             columns = (frames.stream, frames.start, frames.end, frames.last_packet, frames.cut)
             for stream, start, end, packet, cut in zip(*(column.tolist() for column in columns), strict=True):
                 by_client = frames.by_client[stream]
-                if by_client is not None and not cut:
+                if by_client is not None:
                     body = frames.buffer[start:end]
-                    yield len(body).to_bytes(4, "big") + body, frames.flows[stream], by_client, packet
+                    frame = (len(body) + cut).to_bytes(4, "big") + body
+                    yield frame, frames.flows[stream], by_client, packet
 
 
 def _replace(connection: _Connection, frame: bytes, flow: Flow, *, by_client: bool) -> None:
     """Replace a frame in its stream."""
     side = flow.calling_side if by_client else 1 - flow.calling_side
     stream = connection.streams[connection.ends.index(flow.ends[side])]
+    if len(frame) < 4 + int.from_bytes(frame[:4], "big"):  # cut by the snap length: its length must stay
+        stream.replace(frame, frame[:_REQUEST_BYTES] + masked(frame[_REQUEST_BYTES:]))
+        return
     body = connection.frames.request(frame[4:]) if by_client else connection.frames.response(frame[4:])
+    if connection.frames.has_tokens:
+        stream.keeps_little()
     stream.replace(frame, len(body).to_bytes(4, "big") + body)
 
 
@@ -157,6 +167,7 @@ def _rewritten(segment: _Segment, connection: _Connection, names: Pseudonyms) ->
         segment.window,
         own.bytes(new[0], new[1]),
         new[2] - new[1],
+        segment.options,
     )
 
 

@@ -46,6 +46,8 @@ _SHORTEST: Final = 3
 _LONGEST_MEMBER: Final = 36
 #: A word of a sentence that may be a name: it has a digit, or a character that is in no word.
 _ODD_WORD: Final = re.compile(r"[\w./:@-]*[\d_@:/][\w./:@-]*|\w+[.-]\w[\w.-]*")
+#: A word after one that announces a name.
+_ANNOUNCED: Final = re.compile(r"\b((?:client|group|id|member|topic|user)s? )(\w+)", re.IGNORECASE)
 _HEX: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -81,12 +83,18 @@ class Pseudonyms:
 
     def text(self, sentence: str) -> str:
         """Return a sentence with the pseudonyms of the names in it, as far as they are known from `of`."""
-        return self._pattern().sub(lambda found: self._words[found[0]], sentence)
+        return self._named(self._pattern().sub(lambda found: self._words[found[0]], sentence))
 
     def sentence(self, sentence: str) -> str:
         """Return a sentence of a message: names that are known become pseudonyms, other words that may be names `x`."""
         parts = re.split(f"({self._pattern().pattern})", sentence)
-        return "".join(self._words[part] if at % 2 else _ODD_WORD.sub("x", part) for at, part in enumerate(parts))
+        return "".join(
+            [self._words[part] if at % 2 else self._named(_ODD_WORD.sub("x", part)) for at, part in enumerate(parts)]
+        )
+
+    def _named(self, text: str) -> str:
+        """Return a text with pseudonyms of known names after words that announce a name, however short these are."""
+        return _ANNOUNCED.sub(lambda found: found[1] + self._words.get(found[2], found[2]), text)
 
     def finding(self, finding: Finding) -> Finding:
         """Return a finding in which every name is a pseudonym, also in its sentences."""

@@ -9,6 +9,7 @@ _HALF: Final = 1 << 31
 _WHOLE: Final = 1 << 32
 #: A length prefix, an api key and a version.
 _KEPT: Final = 8
+_PREFIX: Final = 4
 
 
 class Stream:
@@ -29,6 +30,7 @@ class Stream:
         self._begins: list[int] = []
         self._moved: list[int] = []
         self._new = b""
+        self._kept = _KEPT
 
     def offset(self, sequence: int) -> int:
         """Return the position of a sequence number; a little before the first one it is negative."""
@@ -55,6 +57,10 @@ class Stream:
         self._data[at:end] = payload
         self._captured[at:end] = b"\1" * len(payload)
 
+    def keeps_little(self) -> None:
+        """Of bytes between messages only a length prefix stays: they may be credentials."""
+        self._kept = _PREFIX
+
     def replace(self, part: bytes, new: bytes) -> bool:
         """Replace the next occurrence of a part. Return False if there is none."""
         at = self._data.find(part, self._found)
@@ -80,7 +86,7 @@ class Stream:
 
     def _unread(self, begin: int, end: int) -> bytes:
         """Return the bytes between messages: the first ones stay, which show a length and an API, or a protocol."""
-        kept = min(end - begin, _KEPT)
+        kept = min(end - begin, self._kept)
         return bytes(self._data[begin : begin + kept]) + bytes(end - begin - kept)
 
     def position(self, offset: int) -> int:

@@ -140,6 +140,14 @@ def add_evidence(parser: Parser) -> None:
     parser.add_argument(
         "--secrets", action="store_true", help="with --evidence: the captures get the secrets of --tls-keys they need"
     )
+    parser.add_argument(
+        "--anonymize",
+        action="store_true",
+        help="with --evidence: pseudonyms for addresses and names, and zero bytes for the payload of records",
+    )
+    parser.add_argument(
+        "--anonymize-key", metavar="KEY", help="the same pseudonyms in every run with this key (default: random)"
+    )
 
 
 def run(args: Namespace) -> int:
@@ -147,6 +155,7 @@ def run(args: Namespace) -> int:
     details(args)
     failing = fail_on(args)
     read = filtered(options(args), args)
+    need_evidence(args)
     captures = captures_of(args)
     with judging():
         outcomes = [*each(args, read, _check_with(args, captures), captures=captures, stops=True)]
@@ -188,6 +197,13 @@ class Checking(Run):
     def page(self, page: list[Event]) -> list[Finding]:
         self._resting.add(page)
         return super().page(page)
+
+
+def need_evidence(args: Namespace) -> None:
+    """Raise UsageError for an option that has no effect without `--evidence`."""
+    given = {"--anonymize": args.anonymize, "--anonymize-key": args.anonymize_key, "--secrets": args.secrets}
+    for option in (option for option, value in given.items() if value and args.evidence is None):
+        raise UsageError(f"{option} needs --evidence DIR")
 
 
 def _check_with(args: Namespace, captures: list[list[str]]) -> Callable[[Source, Namespace, Sink], set[str]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kshark.anonymous import Pseudonyms
 from kshark.capture.copying import need_files
 from kshark.cli.printed_findings import rule_codes
 from kshark.cli.writing import copied
@@ -35,6 +36,7 @@ class Evidence:
             raise UsageError("--evidence is about one capture; name one, or leave out --each")
         need_files(captures[0], "--evidence")
         self._args = args
+        self._names = _names(args)
         self._folder = prepare(args.evidence)
         self._connections = Connections()
 
@@ -44,9 +46,9 @@ class Evidence:
     def write(self, source: Source, findings: Iterable[Finding]) -> None:
         """Write the evidence of these findings, which are read more than once, and print a summary to stderr."""
         args = self._args
-        cases, left = chosen_cases(_Due(findings, named=rule_codes(args.select)), args.per)
+        cases, left = chosen_cases(_Due(findings, named=rule_codes(args.select)), args.per, self._names)
         capture = copied(source, args)
-        written = [*write_evidence(capture, self._connections, cases, self._folder, _options(args))]
+        written = [*write_evidence(capture, self._connections, cases, self._folder, _options(args), self._names)]
         if not args.quiet:
             _print_written(written, self._folder)
         if left:
@@ -62,6 +64,15 @@ class _Due:
 
     def __iter__(self) -> Iterator[Finding]:
         return (it for it in self._findings if it.code in self._named or (not self._named and is_due(it)))
+
+
+def _names(args: Namespace) -> Pseudonyms | None:
+    """Return the pseudonyms of `--anonymize`; None without it. Raises UsageError for options that contradict it."""
+    if not args.anonymize and args.anonymize_key is None:
+        return None
+    if args.secrets:
+        raise UsageError("--anonymize leaves out what is inside TLS; leave out --secrets")
+    return Pseudonyms(None if args.anonymize_key is None else args.anonymize_key.encode(errors="surrogateescape"))
 
 
 def _options(args: Namespace) -> str:

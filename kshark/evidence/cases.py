@@ -9,6 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from kshark.analysis import Rule
+from kshark.anonymous import Pseudonyms
 from kshark.headlines import Headline, Headlines
 from kshark.headlines.alike import INCIDENTS, client_of
 from kshark.limits import STATISTICS_ROWS
@@ -45,8 +46,11 @@ def is_due(finding: Finding) -> bool:
     return finding.verdict != "note" or finding.code in INCIDENTS
 
 
-def chosen_cases(findings: Iterable[Finding], per: Per) -> tuple[list[Case], int]:
-    """Return the cases by weight, and how many others are left out. `findings` are read twice."""
+def chosen_cases(findings: Iterable[Finding], per: Per, names: Pseudonyms | None = None) -> tuple[list[Case], int]:
+    """Return the cases by weight, and how many others are left out. `findings` are read twice.
+
+    `names`: the names of folders have pseudonyms.
+    """
     cases: dict[_Sort, Case] = {}
     others = 0
     for number, finding in enumerate(findings):
@@ -66,9 +70,16 @@ def chosen_cases(findings: Iterable[Finding], per: Per) -> tuple[list[Case], int
             case.packets += [finding.packet] if len(case.packets) < _NAMED else []
             headlines[sort].add(finding)
     for number, (sort, case) in enumerate(chosen.items(), 1):
-        case.name = _name(number, case.first)
-        case.headline = next((said for said in headlines[sort].of() if said.code == case.first.code), None)
+        case.name = _name(number, case.first if names is None else names.finding(case.first))
+        case.headline = headline_of(headlines[sort], case.first)
     return [*chosen.values()], others + len(cases) - len(chosen)
+
+
+def headline_of(headlines: Headlines, finding: Finding) -> Headline:
+    """Return the headline of a finding's code; one from the catalogue if there is none."""
+    entry = CODES[finding.code]
+    said = next((said for said in headlines.of() if said.code == finding.code), None)
+    return said or Headline("rule", entry.text, entry.advice, finding.code, finding.verdict)
 
 
 def _sort(finding: Finding, per: Per, number: int) -> _Sort:

@@ -12,11 +12,10 @@ from msgspec.structs import replace
 
 from kshark.evidence import folder
 from kshark.evidence.capture import Copied
-from kshark.evidence.cases import Case
+from kshark.evidence.cases import Case, headline_of
 from kshark.evidence.connections import SCOPES, Scope
-from kshark.headlines import Headline
+from kshark.headlines import Headline, Headlines
 from kshark.model import Finding
-from kshark.output.catalogue import CODES
 from kshark.output.findings import finding_lines, packets_of
 from kshark.output.json_findings import json_findings
 from kshark.output.jsonlines import json_lines
@@ -44,6 +43,7 @@ class Written(Struct):
     finding: Finding | None = None
     is_reproduced: bool = False
     messages: dict[int, list[str]] = field(default_factory=dict)
+    is_anonymous: bool = False
 
     @property
     def command(self) -> str:
@@ -52,7 +52,7 @@ class Written(Struct):
 
 def write_texts(capture: Copied, written: Written) -> None:
     """Write both texts into the folder of the case."""
-    names = [safe(PurePath(file).name) for file in capture.files]
+    names = ["capture"] if written.is_anonymous else [safe(PurePath(file).name) for file in capture.files]
     text = "\n".join(_lines(written, names)) + "\n"
     (written.target / folder.TEXT).write_text(text, encoding="utf-8", errors="backslashreplace")
     (written.target / folder.DATA).write_bytes(json_lines([*_data(written, names)]))
@@ -60,13 +60,17 @@ def write_texts(capture: Copied, written: Written) -> None:
 
 def _lines(written: Written, names: list[str]) -> Iterator[str]:
     case, finding = written.case, written.finding
-    headline = _headline(case)
+    headline = _headline(written)
     yield safe(headline.text)
     if headline.advice:
         yield f"→ {headline.advice}"
     yield ""
-    yield f"In the capture ({', '.join(names)})"
-    yield from _indented(_of_capture(case.first))
+    if not written.is_anonymous:
+        yield f"In the capture ({', '.join(names)})"
+        yield from _indented(_of_capture(case.first))
+    elif finding is not None and written.is_reproduced:
+        yield f"In {written.file}, with other names and addresses, and without record payloads"
+        yield from _indented(finding)
     if case.count > 1:
         others = " ".join(map(str, case.packets[1 : 1 + _PACKETS]))
         more = " …" if case.count > 1 + _PACKETS else ""
@@ -91,7 +95,9 @@ def _lines(written: Written, names: list[str]) -> Iterator[str]:
 
 def _result(written: Written) -> Iterator[str]:
     at = SCOPES.index(written.scope)
-    if not written.is_reproduced:
+    if not written.is_reproduced and written.is_anonymous:
+        yield f"{written.case.first.code}: without names, addresses and payloads it is not found in this file any more."
+    elif not written.is_reproduced:
         yield "This file alone does not give the finding: it rests on packets that no part of the capture shows alone."
     elif at:
         yield f"It gives the same finding. {SCOPES[0].text[0].upper()}{SCOPES[0].text[1:]} did not: the finding also"
@@ -132,18 +138,25 @@ def _of_capture(finding: Finding) -> Finding:
     return replace(finding, witness=witness)
 
 
-def _headline(case: Case) -> Headline:
-    if case.headline is not None:
+def _headline(written: Written) -> Headline:
+    """Return the headline of all findings; in an anonymous copy that of its finding, with its names."""
+    case, finding = written.case, written.finding
+    if case.headline is not None and not written.is_anonymous:
         return case.headline
-    entry = CODES[case.first.code]
-    return Headline("rule", entry.text, entry.advice, case.first.code, case.first.verdict)
+    headlines = Headlines()
+    if finding is not None and written.is_reproduced:
+        headlines.add(finding)
+    return headline_of(headlines, case.first)
 
 
 def _data(written: Written, names: list[str]) -> Iterator[Any]:
     """Yield the finding as `kshark check -T json` prints it, its headline, and what the evidence is."""
     case, finding = written.case, written.finding
-    yield from json_findings([_of_capture(case.first)])
-    yield {"headline": _headline(case)}
+    if not written.is_anonymous:
+        yield from json_findings([_of_capture(case.first)])
+    elif finding is not None and written.is_reproduced:
+        yield from json_findings([finding])
+    yield {"headline": _headline(written)}
     yield {
         "evidence": {
             "captures": names,
@@ -155,6 +168,7 @@ def _data(written: Written, names: list[str]) -> Iterator[Any]:
             "reach": written.scope.reach,
             "to_end": written.scope.to_end,
             "reproduces": written.is_reproduced,
+            "anonymous": written.is_anonymous,
             "command": written.command if written.file else None,
             "wireshark": None if finding is None else of_frames(packets_of(finding)),
             "packet": None if finding is None else finding.packet,

@@ -16,6 +16,8 @@ from typing import Final, NamedTuple
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kshark.anonymous import Pseudonyms
+from kshark.anonymous.capture import anonymise
 from kshark.capture.files import size_of
 from kshark.evidence import folder
 from kshark.evidence.capture import Copied, rewrite
@@ -47,6 +49,10 @@ _SAME: Final = (
 )
 
 
+#: The same in an anonymous copy, where names are others.
+_SAME_ANONYMOUS: Final = ("code", "verdict", "blame", "cause", "time_ns", "partition")
+
+
 class Attempt(NamedTuple):
     """A file that was written for a case: its scope, the numbers of its packets in the capture, and the same finding in
     it, None if it does not give it.
@@ -59,11 +65,16 @@ class Attempt(NamedTuple):
 
 
 def write_evidence(
-    capture: Copied, connections: Connections, cases: Sequence[Case], target: Path, options: str = ""
+    capture: Copied,
+    connections: Connections,
+    cases: Sequence[Case],
+    target: Path,
+    options: str = "",
+    names: Pseudonyms | None = None,
 ) -> Iterator[Written]:
     """Write the evidence of all cases, and yield what was written for each.
 
-    `options`: those with which `kshark check` read the capture, to be used again.
+    `options`: those with which `kshark check` read the capture, to be used again. `names`: the evidence is anonymous.
     """
     left = iter(cases)
     while some := [*islice(left, _AT_ONCE)]:
@@ -71,7 +82,11 @@ def write_evidence(
             folder.begin(target, case.name)
         best = _attempts(capture, connections, some, target)
         for case in some:
-            yield _finish(capture, case, best.get(case.name), target, options)
+            attempt = best.get(case.name)
+            if names is not None and attempt is not None:
+                attempt = _anonymous(capture, case, attempt, names)
+            written = Written(case, folder.unfinished(target, case.name), options, is_anonymous=names is not None)
+            yield _finish(capture, written, attempt)
             folder.complete(target, case.name)
 
 
@@ -107,26 +122,37 @@ def _keep(kept: dict[str, Attempt], name: str, attempt: Attempt) -> None:
     kept[name] = attempt._replace(path=final)
 
 
-def _reproduced(capture: Copied, path: Path, finding: Finding) -> Finding | None:
-    """Return the same finding from a copy; None if it does not give it."""
+def _reproduced(capture: Copied, path: Path, finding: Finding, same: Sequence[str] = _SAME) -> Finding | None:
+    """Return the same finding from a copy; None if it does not give it. `same`: what makes it the same."""
     run = Run(capture.registry, shows=lambda found: found.code == finding.code)
     for page in capture.pages(path):
         run.page(page)
     run.close()
-    return next((found for found in run.findings if _is_same(found, finding)), None)
+    return next((found for found in run.findings if _is_same(found, finding, same)), None)
 
 
-def _is_same(one: Finding, other: Finding) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in _SAME)
+def _is_same(one: Finding, other: Finding, same: Sequence[str]) -> bool:
+    return all(getattr(one, name) == getattr(other, name) for name in same)
 
 
-def _finish(capture: Copied, case: Case, attempt: Attempt | None, target: Path, options: str) -> Written:
+def _anonymous(capture: Copied, case: Case, attempt: Attempt, names: Pseudonyms) -> Attempt:
+    """Make a copy anonymous, and find its finding in it."""
+    other = attempt.path.with_name(folder.ATTEMPT)
+    kept = anonymise(attempt.path, other, names, capture.options, capture.registry)
+    other.replace(attempt.path)
+    numbers = array("q", [attempt.numbers[packet - 1] for packet in kept])
+    found = _reproduced(capture, attempt.path, case.first, _SAME_ANONYMOUS)
+    return attempt._replace(numbers=numbers, finding=found if attempt.finding is not None else None)
+
+
+def _finish(capture: Copied, written: Written, attempt: Attempt | None) -> Written:
     """Add the comments to the file of a case, and write its texts."""
-    written = Written(case, folder.unfinished(target, case.name), options)
+    case = written.case
     if attempt is None:
         write_texts(capture, written)
         return written
-    shown = attempt.finding or _renumbered(case.first, attempt.numbers)
+    first = case.first if not written.is_anonymous else _nameless(case.first)
+    shown = attempt.finding or _renumbered(first, attempt.numbers)
     comments: NewComments = {}
     add_messages(comments, capture, attempt.path, packets_of(shown))
     messages = {packet: [*lines] for packet, lines in comments.items()}
@@ -162,3 +188,18 @@ def _renumbered(finding: Finding, numbers: array[int]) -> Finding:
     ]
     until = of(finding.until_packet) if isinstance(finding.until_packet, int) else finding.until_packet
     return replace(finding, packet=of(finding.packet) or 1, witness=witness, until_packet=until)
+
+
+def _nameless(finding: Finding) -> Finding:
+    """Return a finding without names and sentences."""
+    return replace(
+        finding,
+        client="",
+        broker="",
+        group_id=None,
+        member_id=None,
+        topic_id=None,
+        client_id=None,
+        proxy=None,
+        argument="",
+    )
