@@ -58,7 +58,7 @@ class Stream:
         self._captured[at:end] = b"\1" * len(payload)
 
     def keeps_little(self) -> None:
-        """Of bytes between messages only a length prefix stays: they may be credentials."""
+        """Keep only length prefixes of bytes between messages: the rest may be credentials."""
         self._kept = _PREFIX
 
     def replace(self, part: bytes, new: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from random import Random
 
@@ -12,6 +13,7 @@ from msgspec import UNSET
 import kshark as face
 from kshark.anonymous import Pseudonyms
 from kshark.anonymous.capture import anonymise
+from kshark.anonymous.fields import KEPT
 from kshark.anonymous.records import without_payload
 from kshark.anonymous.streams import Stream
 from kshark.model import Message
@@ -79,13 +81,49 @@ def named() -> Conversation:
 def test_no_name_of_the_capture_is_in_any_file(kshark: Run, tmp_path: Path) -> None:
     file = tmp_path / "customer.pcap"
     file.write_bytes(pcap(named().wire.packets))
-    names = {it.client_id for it in face.read(file) if it.client_id} | {"billing-group", "customer", "10.0.0.9"}
+    names = {"billing-group", "customer", "10.0.0.9"}
     names |= {it.client.rpartition(":")[0] for it in face.read(file)}
+    names |= {str(it.member_id) for it in face.check(file) if it.member_id}
     kshark("check", file, "--evidence", tmp_path / "e", "--anonymize", "-q")
     (case,) = [it for it in (tmp_path / "e").iterdir() if "EPOCH_SKIP" in it.name]
     for text in (case.name.encode(), *(it.read_bytes() for it in case.iterdir())):
         assert not [name for name in names if str(name).encode() in text]
     assert b"\x0a\x00\x00\x09" not in (case / f"{case.name}.pcapng").read_bytes()
+
+
+#: Captures of Java clients, of a broker with SASL, of old clients, of transactions and Streams groups.
+TELLING = (
+    *("share-java-explicit.pcap", "security-sasl.pcap", "zk-old-clients.pcap"),
+    *("produce-mix.pcap", "streams-groups.pcap"),
+)
+
+
+@pytest.mark.parametrize("name", TELLING)
+def test_no_string_of_a_message_stays_but_kafkas_own_words(name: str, tmp_path: Path) -> None:
+    data = anonymous(CAPTURES / name, tmp_path / "a.pcapng").read_bytes()
+    texts = {it.client_id for it in face.read(CAPTURES / name, records=False) if it.client_id}
+    for message in face.read(CAPTURES / name, records=False):
+        texts |= strings(message.body)
+    found = {text for text in texts if len(text) > 5 and text.encode() in data}
+    assert not {text for text in found if not is_word_of_kafka(text)}
+
+
+def strings(body: object, name: str = "") -> set[str]:
+    """The strings of a body that may name something."""
+    if isinstance(body, dict):
+        own = {key: value for key, value in body.items() if not key.endswith("_decoded")}
+        return set().union(*(strings(value, key) for key, value in own.items()))
+    if isinstance(body, list):
+        return set().union(*(strings(value, name) for value in body))
+    return {body} if isinstance(body, str) and name not in KEPT else set()
+
+
+def is_word_of_kafka(text: str) -> bool:
+    """True for names of settings, features, protocols and internal topics, numbers, reserved ids, local addresses, and
+    sentences of plain words.
+    """
+    words = r"[a-z]+([._][a-z]+)+|__\w+|-?[\d.]+|A{21}\w|localhost|/?127\.0\.0\.1|CreateTime|earliest|compact|delete"
+    return bool(re.fullmatch(rf"{words}|[A-Z][a-z]+( [a-z]+)+\.", text))
 
 
 def test_payloads_of_records_are_gone_and_their_sizes_stay(tmp_path: Path) -> None:
