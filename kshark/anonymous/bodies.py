@@ -17,6 +17,7 @@ from kshark.anonymous.fields import (
     RESOURCES,
     SENTENCES,
     SHARE_KEY,
+    TOPIC_SETTINGS,
 )
 from kshark.anonymous.pseudonyms import Pseudonyms
 from kshark.anonymous.records import without_payload
@@ -79,6 +80,8 @@ class _Body:
             return self._names.sentence(text)
         if name in KEPT or (name == "name" and parent in KEPT_NAMES):
             return text
+        if name == "value" and str(beside.get("name", "")).endswith(TOPIC_SETTINGS):
+            return self._names.of("topic", text)
         if name == "value":
             return text if re.fullmatch(KEPT_VALUE, text) else ""
         if name in ("resource_name", "resource_name_filter"):

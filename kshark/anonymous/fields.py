@@ -67,18 +67,20 @@ KEPT: Final = frozenset(
 KEPT_NAMES: Final = frozenset(
     ("configs", "features", "finalized_features", "protocols", "supported_features", "synonyms")
 )
-#: Sentences of brokers and clients, in which names become pseudonyms.
+#: Sentences of brokers, in which names become pseudonyms.
 SENTENCES: Final = frozenset(
-    ("acknowledge_error_message", "batch_index_error_message", "error_message", "reason", "status_detail")
+    ("acknowledge_error_message", "batch_index_error_message", "error_message", "status_detail")
 )
 #: Free text, which becomes empty.
-DROPPED: Final = frozenset(("committed_metadata", "documentation", "metadata"))
+DROPPED: Final = frozenset(("committed_metadata", "documentation", "metadata", "reason"))
 #: Resources by their type: the name of a topic, a group, a transaction, a delegation token.
 RESOURCES: Final[dict[int, Kind]] = {2: "topic", 3: "group", 5: "transaction", 32: "group"}
 #: Keys of coordinators by their type.
 COORDINATORS: Final[dict[int, Kind]] = {0: "group", 1: "transaction"}
 #: The type of the key of a share coordinator: group, topic id and partition.
 SHARE_KEY: Final = 2
+#: How names of settings end whose value is the name of a topic.
+TOPIC_SETTINGS: Final = ("topic.name",)
 #: Values of settings that are kept: numbers, and words of Kafka.
 KEPT_VALUE: Final = (
     r"-?\d+(\.\d+)?|true|false|compact|delete|compact,delete|CreateTime|LogAppendTime|earliest|latest|producer|"

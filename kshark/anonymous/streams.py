@@ -10,6 +10,12 @@ _WHOLE: Final = 1 << 32
 #: A length prefix, an api key and a version.
 _KEPT: Final = 8
 _PREFIX: Final = 4
+#: Records of TLS (RFC 8446, section 5.1): change of cipher, alert, handshake, data; and the bytes of an alert.
+_TLS_TYPES: Final = (0x14, 0x15, 0x16, 0x17)
+_TLS_ALERT: Final = 0x15
+_TLS_MAJOR: Final = 3
+_TLS_HEADER: Final = 5
+_TLS_ALERT_BYTES: Final = 2
 
 
 class Stream:
@@ -86,8 +92,24 @@ class Stream:
 
     def _unread(self, begin: int, end: int) -> bytes:
         """Return the bytes between messages: the first ones stay, which show a length and an API, or a protocol."""
+        if self._is_tls(begin, end):
+            return self._tls_records(begin, end)
         kept = min(end - begin, self._kept)
         return bytes(self._data[begin : begin + kept]) + bytes(end - begin - kept)
+
+    def _is_tls(self, at: int, end: int) -> bool:
+        return end - at >= _TLS_HEADER and self._data[at] in _TLS_TYPES and self._data[at + 1] == _TLS_MAJOR
+
+    def _tls_records(self, begin: int, end: int) -> bytes:
+        """Return records of TLS: their headers, alerts, and the types of handshake messages, without other contents."""
+        out = bytearray(end - begin)
+        at = begin
+        while self._is_tls(at, end):
+            size = int.from_bytes(self._data[at + 3 : at + _TLS_HEADER], "big")
+            kept = _TLS_HEADER + (min(size, _TLS_ALERT_BYTES) if self._data[at] == _TLS_ALERT else min(size, 1))
+            out[at - begin : at - begin + kept] = self._data[at : min(end, at + kept)]
+            at += _TLS_HEADER + size
+        return bytes(out[: end - begin])
 
     def position(self, offset: int) -> int:
         """Return the position in the new stream. Of a replaced part the first byte and the last one are where they were

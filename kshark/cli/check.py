@@ -51,6 +51,7 @@ EXAMPLES = (
     "kshark check trace.pcap -Y 'kafka.client_id == billing-3'",
     "kshark check trace.pcap --records --select BATCH_COUNT_MISMATCH,BATCH_OFFSETS",
     "kshark check trace.pcap --evidence evidence/",
+    "kshark check trace.pcap --evidence evidence/ --anonymize",
     "kshark check trace.pcap --ignore SESSION_NOT_CLOSED || echo 'a rule was broken'",
 )
 EXIT_CODES: Final = (

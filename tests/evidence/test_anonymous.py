@@ -122,8 +122,9 @@ def is_word_of_kafka(text: str) -> bool:
     """True for names of settings, features, protocols and internal topics, numbers, reserved ids, local addresses, and
     sentences of plain words.
     """
-    words = r"[a-z]+([._][a-z]+)+|__\w+|-?[\d.]+|A{21}\w|localhost|/?127\.0\.0\.1|CreateTime|earliest|compact|delete"
-    return bool(re.fullmatch(rf"{words}|[A-Z][a-z]+( [a-z]+)+\.", text))
+    words = r"[a-z]+([._][a-z4]+)+|__\w+|-?[\d.]+|A{21}\w|localhost|/?127\.0\.0\.1|cooperative-sticky"
+    settings = "CreateTime|LogAppendTime|earliest|compact|delete|preallocate|producer"
+    return bool(re.fullmatch(rf"{words}|{settings}|([A-Z][a-z]+( [a-z]+)+\. ?)+", text))
 
 
 def test_payloads_of_records_are_gone_and_their_sizes_stay(tmp_path: Path) -> None:
