@@ -45,6 +45,8 @@ class PacketBatch:
     secrets: bytes = field(default=b"", repr=False)
     #: Numbers of the packets in their file, if they were sorted by time; None: the same as `number`.
     frame: Int64s | None = None
+    #: Where the packets come from (kshark.capture.origins); None unless it is asked for.
+    origin: Int64s | None = None
 
 
 class Ends(NamedTuple):

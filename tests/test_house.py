@@ -71,6 +71,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.output", "kshark.face", "kshark.snapshot"),
     ("kshark.report", "kshark.headlines", "kshark.wireshark"),
     ("kshark.diff",),
+    ("kshark.anonymous",),
+    ("kshark.evidence",),
     ("kshark.parallel",),
     ("kshark", "kshark.cli", "kshark.__main__", "kshark.testing"),
     ("kshark_spark",),

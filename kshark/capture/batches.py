@@ -31,6 +31,7 @@ def chosen(batch: PacketBatch, rows: NDArray[np.bool_] | Int64s | slice) -> Pack
         batch.length[rows],
         batch.wire_length[rows],
         frame=None if batch.frame is None else batch.frame[rows],
+        origin=None if batch.origin is None else batch.origin[rows],
     )
 
 
@@ -44,6 +45,7 @@ def joined(batches: Sequence[PacketBatch]) -> PacketBatch:
         for batch, begin in zip(batches, begins, strict=True)
     ]
     moved = np.cumsum([0] + [len(piece) for piece in pieces[:-1]]) - begins
+    origins = [batch.origin for batch in batches if batch.origin is not None]
     in_file_order = all(batch.frame is None for batch in batches)
     return PacketBatch(
         buffer=b"".join(pieces),
@@ -55,4 +57,5 @@ def joined(batches: Sequence[PacketBatch]) -> PacketBatch:
         wire_length=np.concatenate([batch.wire_length for batch in batches]),
         secrets=b"".join(batch.secrets for batch in batches),
         frame=None if in_file_order else np.concatenate([frames_of(batch) for batch in batches]),
+        origin=np.concatenate(origins) if len(origins) == len(batches) else None,
     )

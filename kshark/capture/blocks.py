@@ -5,7 +5,7 @@ Source: IETF draft-ietf-opsawg-pcapng, sections 4.3 (Enhanced), 4.4 (Simple), ap
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from kshark.capture.batches import chosen
 from kshark.capture.interfaces import Interface, options, to_ns
+from kshark.capture.origins import Origins, packet_options
 from kshark.limits import BLOCK_BYTES
 from kshark.model import PacketBatch, Weird
 
@@ -32,6 +33,8 @@ SIMPLE_HEADER: Final = 12
 TRAILER: Final = 4
 
 EPB_DROPCOUNT: Final = 4
+#: Bytes of an option without a value.
+LEAST_OPTION: Final = 4
 #: Bytes of that option with its header; a shorter list of options cannot hold it.
 DROP_COUNT_SIZE: Final = 12
 UNKNOWN_DROPS: Final = 0xFFFF
@@ -54,10 +57,18 @@ class PacketBlocks:
         self._position = position[: self.sound]
         self._size = size[: self.sound]
 
-    def read(self, interfaces: list[Interface], number: int, before_ns: int) -> tuple[PacketBatch, list[Weird]]:
+    def read(
+        self,
+        interfaces: list[Interface],
+        number: int,
+        before_ns: int,
+        origins: Origins | None = None,
+        numbers: Sequence[int] = (),
+    ) -> tuple[PacketBatch, list[Weird]]:
         """Return the sound blocks' packets, numbered from `number`, and faults of packets left out or lost before them.
 
         `before_ns`: the time of the previous packet; a Simple Packet Block, which has no time of its own, gets it.
+        `origins`: the batch has the origins of its packets; `numbers` are those of the interfaces.
         """
         words = self._header()
         kind, first = words[:, 0], words[:, 2]
@@ -80,9 +91,33 @@ class PacketBlocks:
             length=length,
             wire_length=np.where(simple, first, words[:, 6]),
         )
+        if origins is not None:
+            batch.origin = np.array(numbers or [0], np.int64)[np.where(described, interface, 0)]
+            self._hold(batch, kind, first, good & ~simple, room, origins)
         faults = [] if good.all() else list(_faults(batch, interface, self._size, described, good))
         faults.extend(self._drops(batch, kind, first, good, room))
         return (batch if good.all() else chosen(batch, good)), faults
+
+    def _hold(
+        self,
+        batch: PacketBatch,
+        kind: Int64s,
+        first: Int64s,
+        good: NDArray[np.bool_],
+        room: Int64s,
+        origins: Origins,
+    ) -> None:
+        """Add the options of packets to their origins; the drop count of an obsolete block becomes one."""
+        assert batch.origin is not None
+        spare = room - batch.length - (-batch.length & 3)
+        for row in np.flatnonzero(good & ((spare > LEAST_OPTION) | (kind == PACKET))).tolist():
+            end = int(batch.offset[row] + room[row])
+            found = packet_options(self._buffer, end - int(spare[row]), end, self._order)
+            drops = _field_drops(int(first[row]), self._order) if kind[row] == PACKET else 0
+            if drops:
+                found = (*found, (EPB_DROPCOUNT, drops.to_bytes(8, "little")))
+            if found:
+                batch.origin[row] = origins.hold(int(batch.origin[row]), found)
 
     def _header(self) -> Int64s:
         """Return the first seven words of every block; a shorter block's words reach into the bytes after it."""
@@ -99,8 +134,7 @@ class PacketBlocks:
         suspects = np.flatnonzero(good & (((kind == ENHANCED_PACKET) & (spare >= DROP_COUNT_SIZE)) | (kind == PACKET)))
         for row in suspects.tolist():
             if kind[row] == PACKET:
-                count = int(first[row]) & 0xFFFF if self._order == ">" else int(first[row]) >> 16
-                count = 0 if count == UNKNOWN_DROPS else count
+                count = _field_drops(int(first[row]), self._order)
             else:
                 end = int(batch.offset[row] + room[row])
                 count = _drop_count(self._buffer, end - int(spare[row]), end, self._order)
@@ -115,6 +149,12 @@ def _words(view: NDArray[np.uint8], position: Int64s, count: int, order: str) ->
 
 def _first_half(word: Int64s, order: str) -> Int64s:
     return word >> 16 if order == ">" else word & 0xFFFF
+
+
+def _field_drops(word: int, order: str) -> int:
+    """Return the drop count of an obsolete block, from the word with its interface."""
+    count = word & 0xFFFF if order == ">" else word >> 16
+    return 0 if count == UNKNOWN_DROPS else count
 
 
 def _drop_count(buffer: bytes, position: int, end: int, order: str) -> int:

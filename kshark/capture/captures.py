@@ -11,6 +11,7 @@ from kshark.capture import files
 from kshark.capture.batches import frames_of
 from kshark.capture.merge import Lane, LeftOut, merge
 from kshark.capture.numbering import Locate, Numbering
+from kshark.capture.origins import Origins
 from kshark.capture.paths import STANDARD_INPUT, named, printable
 from kshark.capture.source import Capture, open_capture
 from kshark.capture.stop import Stop
@@ -24,18 +25,24 @@ class Captures:
     `names` are the files, `numbering` maps packets to files. `locate` does, if numbers do not show it: several files,
     or one that was not in order of time. `bytes_read` and `bytes_total` are the progress (None: unknown, since one of
     them is a pipe). `left_out` is called for each of several files that cannot be read, or not to its end, and the
-    others are read; without it the error is raised. `stop` ends pipes.
+    others are read; without it the error is raised. `stop` ends pipes. `origins`: batches have the origins of packets.
     """
 
-    def __init__(self, paths: Sequence[str | Path], left_out: LeftOut | None = None, stop: Stop | None = None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        left_out: LeftOut | None = None,
+        stop: Stop | None = None,
+        origins: Origins | None = None,
+    ) -> None:
         self.names = [printable(path) for path in paths]
         self.numbering = Numbering(self.names)
         self.bytes_total = _total(paths)
         self._sources: list[Capture] | list[Lane]
         if len(paths) == 1:
-            self._sources = [open_capture(paths[0], stop=stop)]
+            self._sources = [open_capture(paths[0], stop=stop, origins=origins)]
         else:
-            self._sources = [*_lanes(paths, left_out, stop)]
+            self._sources = [*_lanes(paths, left_out, stop, origins)]
 
     @property
     def bytes_read(self) -> int:
@@ -59,12 +66,14 @@ class Captures:
                 yield from merge([lane for lane in lanes if isinstance(lane, Lane)], self.numbering)
 
 
-def _lanes(paths: Sequence[str | Path], left_out: LeftOut | None, stop: Stop | None) -> Iterator[Lane]:
+def _lanes(
+    paths: Sequence[str | Path], left_out: LeftOut | None, stop: Stop | None, origins: Origins | None
+) -> Iterator[Lane]:
     """Yield the lanes of the files that can be read. Raises UnreadableInput if none can."""
     wrong: list[UnreadableInput] = []
     for index, path in enumerate(paths):
         try:
-            yield Lane(path, index, left_out=left_out, stop=stop)
+            yield Lane(path, index, left_out=left_out, stop=stop, origins=origins)
         except UnreadableInput as error:
             wrong.append(error)
             if left_out is None or len(wrong) == len(paths):

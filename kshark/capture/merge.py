@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from kshark.capture.batches import chosen, frames_of, joined
 from kshark.capture.numbering import Numbering
+from kshark.capture.origins import Origins
 from kshark.capture.overlap import Overlap
 from kshark.capture.source import open_capture
 from kshark.capture.stop import Stop
@@ -63,6 +64,7 @@ class Lane:
         *,
         left_out: LeftOut | None = None,
         stop: Stop | None = None,
+        origins: Origins | None = None,
     ) -> None:
         self.index = index
         self.starts_ns = -NEVER
@@ -72,7 +74,8 @@ class Lane:
         self._path = path
         self._most = most
         self._left_out = left_out
-        self._capture = open_capture(path, most, stop)
+        self._origins = origins
+        self._capture = open_capture(path, most, stop, origins)
         self._frame_before = 0
         self._frames: Int64s = np.empty(0, np.int64)
         self._numbers: Int64s = np.empty(0, np.int64)
@@ -138,7 +141,7 @@ class Lane:
 
     def _again(self) -> Iterator[PacketBatch | Weird]:
         try:
-            self._capture = open_capture(self._path, self._most)
+            self._capture = open_capture(self._path, self._most, None, self._origins)
             yield from self._capture
         except UnreadableInput as error:
             if self._left_out is None:
@@ -202,4 +205,5 @@ def _take(
     columns = {
         name: getattr(every, name)[order] for name in ("time_ns", "link_type", "offset", "length", "wire_length")
     }
-    return PacketBatch(every.buffer, numbers, **columns, secrets=every.secrets), keys[order]
+    origin = None if every.origin is None else every.origin[order]
+    return PacketBatch(every.buffer, numbers, **columns, secrets=every.secrets, origin=origin), keys[order]

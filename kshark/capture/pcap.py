@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -16,12 +16,16 @@ from numpy.lib.stride_tricks import sliding_window_view
 from kshark.capture.batches import chosen
 from kshark.capture.carry import Carry
 from kshark.capture.formats import FILE_HEADER, FORMATS, Format, begins_pcap, begins_pcapng, follows
+from kshark.capture.origins import Description, Origins, same_origin
 from kshark.capture.resume_point import START, ResumePoint
 from kshark.capture.resync import READ, first_record
 from kshark.capture.text import text_at, text_in, text_line
 from kshark.errors import Damaged
 from kshark.limits import PACKET_BYTES
 from kshark.model import PacketBatch, Weird
+
+if TYPE_CHECKING:
+    from kshark.model import Int64s
 
 #: Bytes after an impossible record in which the text that put it there begins at the latest.
 _TEXT_BYTES: Final = 512
@@ -54,10 +58,12 @@ class PcapReader:
     Packets are numbered from 1. Reading stops at an impossible length; the bytes after it are counted and reported at
     the end. Where the text of another program stands there, reading continues after it, without the packet that the
     text damaged. Where another capture begins (cat a.pcap b.pcap), its bytes are left in `rest`. Raises Damaged when
-    the file ends inside its header. `begin`: the position of another reader, from which this one continues.
+    the file ends inside its header. `begin`: the position of another reader, from which this one continues. `origins`:
+    batches have the origins of packets.
     """
 
-    def __init__(self, begin: ResumePoint[Header] = START) -> None:
+    def __init__(self, begin: ResumePoint[Header] = START, origins: Origins | None = None) -> None:
+        self._origins = origins
         position, self._number, self._time_ns, self._header = begin
         self._carry = Carry(FILE_HEADER if self._header is None else self._header.format.record_header, position)
         self._unread: int | None = None
@@ -217,7 +223,12 @@ class PcapReader:
             offset=position + form.record_header,
             length=words[:, 2],
             wire_length=words[:, 3],
+            origin=self._origin(header.link_type, len(starts)),
         )
+
+    def _origin(self, link_type: int, count: int) -> Int64s | None:
+        origins = self._origins
+        return None if origins is None else same_origin(origins.interface(Description(0, link_type, 0)), count)
 
     def _give_up(self, data: bytes, length: int) -> Weird:
         """Stop reading at the record that begins these bytes."""

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from kshark.capture.blocks import ENHANCED_PACKET, PACKET, SIMPLE_PACKET, PacketBlocks
 from kshark.capture.carry import Carry
 from kshark.capture.formats import MAGIC, ORDERS, SMALLEST_BLOCK, begins_pcap
-from kshark.capture.interfaces import Interface, described, dropped
+from kshark.capture.interfaces import Interface, described, dropped, options
+from kshark.capture.origins import NO_LINK_TYPE, Description, Origins, description_of
 from kshark.capture.resume_point import START, ResumePoint
 from kshark.errors import Damaged
 from kshark.limits import BLOCK_BYTES, INTERFACES, TLS_SECRETS_BYTES
@@ -51,10 +52,13 @@ class PcapngReader:
     TLS are delivered with the next batch; blocks without packet or interface are skipped. Reading stops at a block
     whose two lengths disagree; the bytes after it are counted and reported at the end. Where a pcap file begins (cat
     a.pcapng b.pcap), its bytes are left in `rest`. Raises Damaged when no section begins. `begin`: the position of
-    another reader without reports, from which this one continues.
+    another reader without reports, from which this one continues. `origins`: batches have the origins of packets.
     """
 
-    def __init__(self, begin: ResumePoint[Section] = START) -> None:
+    def __init__(self, begin: ResumePoint[Section] = START, origins: Origins | None = None) -> None:
+        self._origins = origins
+        #: The interfaces of this section in `origins`.
+        self._numbers: list[int] = []
         position, self._number, self._time_ns, section = begin
         self._carry = Carry(SMALLEST_BLOCK, position)
         self._order = "" if section is None else section.order
@@ -122,7 +126,7 @@ class PcapngReader:
         """Deliver packet blocks; return the position of the first one with wrong lengths, or `walked_to`."""
         blocks = PacketBlocks(joined, self._order, np.array(starts, np.int64))
         if blocks.sound:
-            batch, faults = blocks.read(self._interfaces, self._number + 1, self._time_ns)
+            batch, faults = blocks.read(self._interfaces, self._number + 1, self._time_ns, self._origins, self._numbers)
             self._number += blocks.sound
             if len(batch.number):
                 self._time_ns = int(batch.time_ns[-1])
@@ -157,6 +161,9 @@ class PcapngReader:
         if joined.startswith(MAGIC, position):
             self._order = ORDERS[joined[position + 8 : position + 12]]
             self._interfaces = []
+            self._numbers.clear()
+            if self._origins is not None:
+                self._origins.add_section(options(joined, position + 24, position + size - 4, self._order))
             return
         (kind,) = struct.unpack_from(self._order + "I", joined, position)
         if kind == INTERFACE_DESCRIPTION:
@@ -173,9 +180,18 @@ class PcapngReader:
             )
         elif size < SMALLEST_DESCRIPTION:
             self._interfaces.append(Interface(link_type=-1, snap_length=0))
+            if self._origins is not None:
+                self._numbers.append(self._origins.interface(Description(len(self._numbers), NO_LINK_TYPE, 0)))
             yield from self._limit.take(self._weird("BLOCK_INVALID", f"an interface described in {size} bytes", size))
         else:
-            self._interfaces.append(described(joined, position + 8, position + size - 4, self._order))
+            interface = described(joined, position + 8, position + size - 4, self._order)
+            self._interfaces.append(interface)
+            if self._origins is not None:
+                block = joined, position + 16, position + size - 4, self._order
+                at = len(self._numbers)
+                self._numbers.append(
+                    self._origins.interface(description_of(at, interface.link_type, block, interface.snap_length))
+                )
 
     def _count_drops(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
         (at,) = struct.unpack_from(self._order + "I", joined, position + 8)
@@ -186,6 +202,8 @@ class PcapngReader:
         new_drops = total - self._interfaces[at].dropped
         if new_drops > 0:
             self._interfaces[at].dropped = total
+            if self._origins is not None:
+                self._origins.dropped[self._numbers[at]] += new_drops
             yield from self._limit.take(
                 self._weird("PACKETS_DROPPED", f"{new_drops} packets dropped on interface {at}")
             )

@@ -17,6 +17,7 @@ from kshark.capture.files import open_file, unreadable
 from kshark.capture.formats import FORMATS, MAGIC
 from kshark.capture.in_order import TimeOrder
 from kshark.capture.kinds import archive_of, capture_inside, kind_of
+from kshark.capture.origins import Origins
 from kshark.capture.paths import STANDARD_INPUT
 from kshark.capture.pcap import PcapReader
 from kshark.capture.pcapng import PcapngReader
@@ -86,7 +87,8 @@ class Capture:
     """One opened capture, read once: iterating yields PacketBatches in order of time, numbered from 1, and Weirds.
 
     Raises UnreadableInput if it is not a capture. `read_bytes` is the size of a read, and so of a batch; `most`: the
-    number of the file's bytes that belong to the capture; `stop` ends a pipe.
+    number of the file's bytes that belong to the capture; `stop` ends a pipe; `origins`: batches have the origins of
+    packets.
     """
 
     def __init__(
@@ -95,8 +97,10 @@ class Capture:
         name: str = STANDARD_INPUT,
         most: int | None = None,
         stop: Stop | None = None,
+        origins: Origins | None = None,
     ) -> None:
         self.name = name
+        self._origins = origins
         self.read_bytes = BATCH_BYTES
         plain = Plain(file, most, stop)
         self.regular = plain.regular
@@ -162,7 +166,7 @@ class Capture:
         while self._reader.rest:
             rest, begin = self._reader.rest, self._reader.resume_point
             yield from self._reader.close()
-            reader = reader_for(rest, begin._replace(facts=None))
+            reader = reader_for(rest, begin._replace(facts=None), self._origins)
             assert reader is not None
             self._reader = reader
             yield from reader.feed(rest)
@@ -181,14 +185,14 @@ class Capture:
         except (OSError, UnreadableInput) as error:
             raise unreadable(self.name, error) from None
         self._how_destroyed = destroyed(head)
-        reader = reader_for(head)
+        reader = reader_for(head, origins=self._origins)
         if reader is not None:
             return head, reader
         if self._how_destroyed is not None:
             raise Destroyed(f"{self.name}: {packed}{self._how_destroyed}")
         archive = archive_of(head)
         at = capture_inside(head) if archive is None else None
-        reader = None if at is None else reader_for(head[at:])
+        reader = None if at is None else reader_for(head[at:], origins=self._origins)
         if reader is not None:
             self._before, head = head[:at], head[at:]
             return head, reader
@@ -198,15 +202,18 @@ class Capture:
         raise fault(f"{self.name}: no capture (pcap or pcapng), but {packed}{archive or kind_of(head, self.name)}")
 
 
-def open_capture(path: str | Path, most: int | None = None, stop: Stop | None = None) -> Capture:
-    """Open a capture by its path; `-` is standard input. `most`: only the first bytes of a growing file. Raises
-    UnreadableInput.
+def open_capture(
+    path: str | Path, most: int | None = None, stop: Stop | None = None, origins: Origins | None = None
+) -> Capture:
+    """Open a capture by its path; `-` is standard input. `most`: only the first bytes of a growing file. `origins`:
+    batches have the origins of packets. Raises UnreadableInput.
     """
     return Capture(
         open(0, "rb", buffering=0, closefd=False) if str(path) == STANDARD_INPUT else open_file(path),
         str(path),
         most,
         stop,
+        origins,
     )
 
 
@@ -215,11 +222,13 @@ def read_bytes(data: bytes, name: str = STANDARD_INPUT) -> Capture:
     return Capture(io.BytesIO(data), name)
 
 
-def reader_for(head: bytes, begin: ResumePoint[Any] = START) -> PcapReader | PcapngReader | None:
+def reader_for(
+    head: bytes, begin: ResumePoint[Any] = START, origins: Origins | None = None
+) -> PcapReader | PcapngReader | None:
     """Return the reader of a capture with these first bytes; None if they are not a capture's."""
     if head[:HEAD] in FORMATS:
-        return PcapReader(begin)
-    return PcapngReader(begin) if head[:HEAD] == MAGIC else None
+        return PcapReader(begin, origins)
+    return PcapngReader(begin, origins) if head[:HEAD] == MAGIC else None
 
 
 def _head(source: Input) -> bytes:

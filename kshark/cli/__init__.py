@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "deliveries": "records that share groups have in flight: their holders, and the history of one record",
     "diff": "two captures, before and after a change: what got worse, with the evidence",
     "stats": "APIs and versions in use, latency, errors, clients, share groups",
+    "annotate": "the capture with findings as packet comments, for Wireshark",
     "export": "Parquet tables, the same as kshark-spark writes",
     "report": "an HTML page and its data: verdict, findings, sessions, latency, evidence",
     "live": "the same engine on a network interface",

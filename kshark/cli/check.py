@@ -7,7 +7,8 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from kshark.analysis import RULES, MemberKey, Observed, Outcomes, Parties, RuleCoverage
 from kshark.analysis.rules import BOOK
@@ -27,7 +28,7 @@ from kshark.cli.conformance import (
     verify,
     warn_incomplete,
 )
-from kshark.cli.each import each
+from kshark.cli.each import captures_of, each
 from kshark.cli.parser import Parser, add_captures, add_format, close_to
 from kshark.cli.printed_findings import (
     EarlyFindings,
@@ -52,6 +53,9 @@ from kshark.pipeline import JUDGED, Options
 from kshark.run import Run
 from kshark.units import safe
 
+if TYPE_CHECKING:
+    from kshark.cli.evidence import Evidence
+
 EXAMPLES = (
     "kshark check trace.pcap",
     "kshark check trace.pcap -V",
@@ -61,6 +65,8 @@ EXAMPLES = (
     "kshark check trace.pcap --select EPOCH_SKIP_AHEAD,SESSION_UNKNOWN",
     "kshark check trace.pcap -Y 'kafka.client_id == billing-3'",
     "kshark check trace.pcap --records --select BATCH_COUNT_MISMATCH,BATCH_OFFSETS",
+    "kshark check trace.pcap --evidence evidence/",
+    "kshark check trace.pcap --evidence evidence/ --anonymize",
     "kshark check trace.pcap --ignore SESSION_NOT_CLOSED || echo 'a rule was broken'",
 )
 EXIT_CODES: Final = (
@@ -98,6 +104,7 @@ def arguments(parser: Parser) -> None:
     parser.add_argument(
         "--records", action="store_true", help="decode record batches and count their records, for rules 125 and 126"
     )
+    add_evidence(parser)
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
 
 
@@ -138,13 +145,41 @@ def add_fail_on(parser: Parser) -> None:
     )
 
 
+def add_evidence(parser: Parser) -> None:
+    """Add `--evidence` and what belongs to it."""
+    parser.add_argument(
+        "--evidence", metavar="DIR", help="write captures there that give the same findings, with what they show"
+    )
+    parser.add_argument(
+        "--per",
+        choices=("cause", "finding"),
+        default="cause",
+        metavar="cause|finding",
+        help="with --evidence: one for findings with the same code, cause and party (default), or one for each",
+    )
+    parser.add_argument(
+        "--secrets", action="store_true", help="with --evidence: the captures get the secrets of --tls-keys they need"
+    )
+    parser.add_argument(
+        "--anonymize",
+        action="store_true",
+        help="with --evidence: pseudonyms for addresses and names, and zero bytes for the payload of records",
+    )
+    parser.add_argument(
+        "--anonymize-key", metavar="KEY", help="the same pseudonyms in every run with this key (default: random)"
+    )
+
+
 def run(args: Namespace) -> int:
     selection(args)  # report a wrong option before reading anything
     details(args)
     failing = fail_on(args)
     args.known = verify(args)
+    read = filtered(options(args), args)
+    need_evidence(args)
+    captures = captures_of(args)
     with judging():
-        results = [*each(args, filtered(options(args), args), _check, stops=True)]
+        results = [*each(args, read, _check_with(args, captures), captures=captures, stops=True)]
     judged = [result for result in results if _LEFT_OUT not in result.outcomes]
     if args.each:
         args.unread = not judged
@@ -187,13 +222,31 @@ class Checking(Run):
         return super().page(page)
 
 
-def _check(source: Source, args: Namespace, sink: Sink) -> Result:
+def need_evidence(args: Namespace) -> None:
+    """Raise UsageError for an option that has no effect without `--evidence`."""
+    given = {"--anonymize": args.anonymize, "--anonymize-key": args.anonymize_key, "--secrets": args.secrets}
+    for option in (option for option, value in given.items() if value and args.evidence is None):
+        raise UsageError(f"{option} needs --evidence DIR")
+
+
+def _check_with(args: Namespace, captures: list[list[str]]) -> Callable[[Source, Namespace, Sink], Result]:
+    """Return `_check`, with the evidence to write if it is asked for."""
+    if args.evidence is None:
+        return _check
+    from kshark.cli.evidence import Evidence  # only needed with --evidence
+
+    return partial(_check, evidence=Evidence(args, captures))
+
+
+def _check(source: Source, args: Namespace, sink: Sink, evidence: Evidence | None = None) -> Result:
     """Check a capture and print the result."""
     is_early = source.is_pipe and not args.quiet and args.format in _OWN_FORMATS and not args.baseline
     early = EarlyFindings(source, args, sink) if is_early else None
     checking = Checking(args, named=args.format != "json", coverage=asks_for_coverage(args))
     for page in source:
         proved = checking.page(page)
+        if evidence is not None:
+            evidence.page(page)
         if early is not None and proved:
             early.print(proved, checking.topics)
     checking.close()
@@ -214,12 +267,15 @@ def _check(source: Source, args: Namespace, sink: Sink) -> Result:
     if args.format in _OWN_FORMATS:
         verdict(printed, observed, args, sink, name, outcomes=checking.outcomes, conformance=conformance)
         print_details(findings if rest is None else rest, args, sink, checking.topics)
-        return Result(outcomes, findings.kinds)
-    if nothing_judged(printed.counts, observed):
-        print_why_empty(observed, args, sink)
-    fails_on_unknown = "unknown" in fail_on(args)
-    part = formatted(source.name, findings, coverage_of(observed, args), conformance, args, sink, checking.topics,
-                     fails_on_unknown=fails_on_unknown)  # fmt: skip
+        part = None
+    else:
+        if nothing_judged(printed.counts, observed):
+            print_why_empty(observed, args, sink)
+        fails_on_unknown = "unknown" in fail_on(args)
+        part = formatted(source.name, findings, coverage_of(observed, args), conformance, args, sink, checking.topics,
+                         fails_on_unknown=fails_on_unknown)  # fmt: skip
+    if evidence is not None:
+        evidence.write(source, findings)
     return Result(outcomes, findings.kinds, part)
 
 

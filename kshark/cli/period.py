@@ -11,6 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
+from kshark.capture.batches import chosen
 from kshark.errors import UsageError
 from kshark.model import PacketBatch
 from kshark.units import moment
@@ -107,12 +108,4 @@ class Period:
             return batch
         if not inside.any():
             return None
-        return replace(
-            batch,
-            number=batch.number[inside],
-            time_ns=batch.time_ns[inside],
-            link_type=batch.link_type[inside],
-            offset=batch.offset[inside],
-            length=batch.length[inside],
-            wire_length=batch.wire_length[inside],
-        )
+        return replace(chosen(batch, inside), secrets=batch.secrets)

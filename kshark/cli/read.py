@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kshark.attributes import ATTRIBUTES, Attribute, Values
 from kshark.cli.apis import registry
-from kshark.cli.each import each
+from kshark.cli.each import captures_of, each
 from kshark.cli.parser import Parser, add_captures, add_format, add_payload, count
 from kshark.cli.shown import add_filter, display_filter, fields, filtered, with_needs
 from kshark.cli.source import Source
@@ -33,6 +33,7 @@ EXAMPLES = (
     "kshark read trace.pcap -T fields -e frame.number -e kafka.api -e kafka.error_code",
     "kshark read trace.pcap -Y 'kafka.error_code == INVALID_SHARE_SESSION_EPOCH'",
     "kshark read trace.pcap --since +10s --until +20s",
+    "kshark read trace.pcap -Y 'kafka.client_id == billing-3' -w billing-3.pcapng",
     "kshark read -r monday.pcap -r tuesday.pcap -d tcp.port==9095,kafka",
 )
 
@@ -58,12 +59,31 @@ def arguments(parser: Parser) -> None:
     )
     add_filter(parser, "only messages that pass the filter")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages")
+    parser.add_argument(
+        "-w",
+        dest="output",
+        metavar="FILE",
+        help="write the packets of these messages, with their answers or requests, as pcapng; - for standard output",
+    )
     add_payload(parser)
 
 
 def run(args: Namespace) -> int:
+    if args.output is not None:
+        return _write(args)
     printing(args, Sink(sys.stdout))  # report a wrong option before reading anything
     for _ in each(args, options(args), _print, printing=True, headings=not args.quiet):
+        pass
+    return 0
+
+
+def _write(args: Namespace) -> int:
+    from kshark.cli.writing import need_writable, write_messages  # only needed with -w
+
+    display_filter(args)  # report a wrong option before reading anything
+    captures = captures_of(args)
+    need_writable(args, captures)
+    for _ in each(args, options(args), write_messages, captures=captures):
         pass
     return 0
 
@@ -75,7 +95,7 @@ def options(args: Namespace) -> Options:
     """
     wanted = display_filter(args)
     shown = None if wanted is None else wanted.apis
-    if not args.quiet and args.format != "fields":
+    if args.output is None and not args.quiet and args.format != "fields":
         read = Options(
             payload=args.payload,
             secrets=args.secrets,
@@ -84,7 +104,7 @@ def options(args: Namespace) -> Options:
         )
     else:
         read = Options(records=False, payload=args.payload, secrets=args.secrets, bodies=frozenset())
-        if not args.quiet and not _are_attributes(args.fields):
+        if args.output is None and not args.quiet and not _are_attributes(args.fields):
             needs = fields(args).needs(args.fields)
             read = with_needs(read, needs if shown is None else needs._replace(bodies=needs.bodies & shown))
     read = filtered(read, args)

@@ -14,7 +14,7 @@ import numpy as np
 from kshark.link.clock import Clock, ClockPart
 from kshark.link.columns import KEY_WORDS, Columns, Ordinary, Others, ordinary
 from kshark.link.ends import EndsTable
-from kshark.link.fragments import Fragments, Lost
+from kshark.link.fragments import Fragments, Lost, Whole
 from kshark.link.ip import UDP, other_protocol
 from kshark.link.layers import read_datagram, read_packet
 from kshark.link.packet import Fault, Fragment, Other, ReadResult, Segment
@@ -36,11 +36,15 @@ class Link:
     `packets` counts all; `tcp` those that became segments; `fragments` those that wait for the rest of their IP packet
     or became part of one; `other` those without TCP by kind; `unread` those with a fault by its code. The last four add
     up to the first. `exact`: each packet is read by itself. `begin`: the position before the packets, for one range of
-    a capture (`is_part`); `end` is the position of the last packet so far.
+    a capture (`is_part`); `end` is the position of the last packet so far. `pieces`, if it is a list, gets the numbers
+    of packets that are IP fragments.
     """
 
-    def __init__(self, *, exact: bool = False, begin: Moment = BEGIN, is_part: bool = False) -> None:
+    def __init__(
+        self, *, exact: bool = False, begin: Moment = BEGIN, is_part: bool = False, pieces: list[int] | None = None
+    ) -> None:
         self.end = begin
+        self.pieces = pieces
         self._exact = exact
         self.packets = 0
         self.tcp = 0
@@ -148,14 +152,9 @@ class Link:
         for _ in range(FRAGMENTS_IN_FRAGMENTS):
             if not isinstance(result, Fragment):
                 break
-            self.fragments += 1
-            data = source[result.offset : result.offset + result.length]
-            number, time_ns = int(batch.number[row]), int(batch.time_ns[row])
-            whole, lost = self._fragments.add(result, data, number, time_ns, int(rows.clock[row]))
-            self._lost(lost)
+            whole = self._piece(rows, row, result, source)
             if whole is None:
                 return
-            self.fragments -= 1
             source, base = whole.payload, rows.room
             result = read_datagram(whole.datagram, whole.payload, whole.size)
         match result:
@@ -175,6 +174,18 @@ class Link:
             case Fragment():
                 self.unread["HEADERS_LIMIT"] += 1
                 yield from self._weird(batch, row, "HEADERS_LIMIT", "fragments in fragments", int(batch.length[row]))
+
+    def _piece(self, rows: _OneByOne, row: int, piece: Fragment, source: bytes) -> Whole | None:
+        """Add a piece of an IP packet; return the packet if this completes it."""
+        self.fragments += 1
+        number, time_ns = int(rows.batch.number[row]), int(rows.batch.time_ns[row])
+        if self.pieces is not None:
+            self.pieces.append(number)
+        data = source[piece.offset : piece.offset + piece.length]
+        whole, lost = self._fragments.add(piece, data, number, time_ns, int(rows.clock[row]))
+        self._lost(lost)
+        self.fragments -= whole is not None
+        return whole
 
     def _lost(self, lost: Iterable[Lost]) -> None:
         """Count packets whose fragments were given up.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, Final
 
 from kshark.analysis import REASONS, Observed
@@ -12,6 +13,7 @@ from kshark.error_names import ERROR_NAMES
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, JUDGED_BY, group_of, parties
 from kshark.output.spans import CODE, DIM, ERROR, NOTE, PLAIN, VALUE, WARN, Line, folded
+from kshark.output.wireshark import of_frames
 from kshark.units import clock, counted, duration, moment, number, safe, shortened
 from kshark_dissectors.errors import RETRIABLE
 
@@ -39,13 +41,13 @@ def sort_of(finding: Finding) -> Sort:
 
 
 def finding_lines(finding: Finding, width: int | None, topics: Mapping[str, str]) -> Iterator[Line]:
-    """Return four to six lines, wrapped to the terminal, and an empty line. `topics`: known topic names by id."""
+    """Return five to seven lines, wrapped to the terminal, and an empty line. `topics`: known topic names by id."""
     style = _STYLES[finding.verdict]
     headline = [
         (clock(finding.time_ns, 3) + "  ", DIM),
         (finding.code, style),
         ("  ", PLAIN),
-        *_headline(finding, style),
+        *judgement(finding, style),
     ]
     yield from folded(headline, None if width is None else max(width, _LEAST), _INDENT)
     yield from _below(_where(finding, topics), DIM, width)
@@ -56,6 +58,8 @@ def finding_lines(finding: Finding, width: int | None, topics: Mapping[str, str]
     if finding.unknown_because is not None:
         yield from _below(_not_proved(finding), WARN, width)
     yield from _below(_next_step(finding), DIM, width)
+    for text in _display_filters(finding):
+        yield from _below(text, DIM, width)
     yield []
 
 
@@ -75,7 +79,7 @@ def _below(text: str, style: str, width: int | None) -> Iterator[Line]:
     return folded([(" " * _INDENT, PLAIN), (text, style)], None if width is None else max(width, _LEAST), _INDENT)
 
 
-def _headline(finding: Finding, style: str) -> Line:
+def judgement(finding: Finding, style: str = PLAIN) -> Line:
     """Return `violation by client billing-3 · skip_after_timeout`."""
     line: Line = [(finding.verdict, style)]
     if finding.verdict == "violation":
@@ -102,24 +106,44 @@ def _where(finding: Finding, topics: Mapping[str, str]) -> str:
     return " · ".join(shortened(part, 90) for part in parts)
 
 
-def _next_step(finding: Finding) -> str:
-    packets = sorted(
+def packets_of(finding: Finding) -> list[int]:
+    """Return the packets of the evidence, in order."""
+    return sorted(
         {p for w in finding.witness for p in (w.request_packet, w.response_packet, w.packet) if p is not None}
         | {finding.packet}
     )
+
+
+def _next_step(finding: Finding) -> str:
+    packets = packets_of(finding)
     shown = " ".join(str(packet) for packet in packets[-_PACKETS:])
     more = f" and {len(packets) - _PACKETS} earlier" if len(packets) > _PACKETS else ""
     step = f"kshark explain {finding.code} · {'packet' if len(packets) == 1 else 'packets'} {shown}{more}"
-    frames: dict[str, set[int]] = {}
-    for witness_place in (witness_place for witness in finding.witness for witness_place in witness.places or ()):
-        frames.setdefault(witness_place.file, set()).add(witness_place.frame)
-    for file, frames_of_file in frames.items():
+    for file, frames_of_file in _frames(finding).items():
         numbers = " ".join(map(str, sorted(frames_of_file)[:_PACKETS]))
         step += (
             f" · {safe(file)}: {'frame' if len(frames_of_file) == 1 else 'frames'} "
             f"{numbers}{' …' if len(frames_of_file) > _PACKETS else ''}"
         )
     return step
+
+
+def _frames(finding: Finding) -> dict[str, set[int]]:
+    """Return the frame numbers of the evidence by file, if packet numbers do not show them."""
+    frames: dict[str, set[int]] = {}
+    for place in (place for witness in finding.witness for place in witness.places or ()):
+        frames.setdefault(place.file, set()).add(place.frame)
+    return frames
+
+
+def _display_filters(finding: Finding) -> Iterator[str]:
+    """Yield a Wireshark display filter for the packets of the evidence, for each file."""
+    frames = _frames(finding)
+    if not frames:
+        yield f"Wireshark: {of_frames(packets_of(finding)[-_PACKETS:])}"
+    for file, numbers in frames.items():
+        name = f" ({safe(PurePath(file).name)})" if len(frames) > 1 else ""
+        yield f"Wireshark{name}: {of_frames(sorted(numbers)[:_PACKETS])}"
 
 
 class FindingCounts:

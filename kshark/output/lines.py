@@ -51,6 +51,15 @@ class MessageLines:
         self._padded_ends: dict[tuple[str, str | UnsetType, str, str], str] = {}
         self._begun: dict[tuple[Any, Any, str, type], Begun] = {}
 
+    def brief(self, message: Message) -> str:
+        """Return API, correlation id and content, without time and addresses: `ShareFetch v1 #5 epoch=5`."""
+        parts = [(f"{_api(message)} #{message.correlation_id}", PLAIN)] if isinstance(message.version, int) else []
+        owner = line_of(self._summaries.owner, message)
+        for part in (self._latency(message), self._content(message), owner, self._weirds(message)):
+            parts += [(" ", PLAIN), *part] if part else []
+        text = plain(parts).strip()
+        return f"{message.kind} {text}" if isinstance(message.version, int) else f"{message.kind} of {text}"
+
     def _measure(self, message: Message) -> None:
         """Widen the columns for this message if needed."""
         api = min(len(_api(message)), _API_WIDTH) if isinstance(message.version, int) else 0

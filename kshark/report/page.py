@@ -13,8 +13,9 @@ from kshark import units
 from kshark.analysis import REASONS
 from kshark.error_names import ERROR_NAMES
 from kshark.errors import UsageError
+from kshark.output import wireshark
 from kshark.output.catalogue import parties
-from kshark.report import facts, timelines, wireshark, words
+from kshark.report import facts, timelines, words
 from kshark.report.bands import Band, bands_of, concerning, is_within, longest
 from kshark.report.charts import findings_over_time, marks, strip_svg
 from kshark.report.index import codes_of, index_of

@@ -52,8 +52,12 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
             ["-r", "x"],
             "the command comes first, then its options, as in: kshark read -r ... (kshark --help lists them)",
         ),
-        (["read", "x", "-w", "out.pcapng"], 'no option "-w" (kshark read --help shows them all)'),
-        (["check", "x", "--evidence", "d"], 'no option "--evidence" (kshark check --help shows them all)'),
+        (["read", "x", "-W", "out.pcapng"], 'no option "-W" (kshark read --help shows them all)'),
+        (
+            ["check", "x", "--evidence", "-"],
+            "the output has several files and cannot be written to standard output (-)",
+        ),
+        (["annotate", "x"], "the following arguments are required: -o"),
         (["live", "-i", "lo", "--export", "d"], 'no option "--export" (kshark live --help shows them all)'),
         (
             ["check", "x", "--select", "EPOCH_SKIP"],

@@ -54,6 +54,7 @@ def test_a_violation_says_who_what_and_the_next_step() -> None:
         "              The epoch is too high: the client counted a request that the broker never accepted.",
         "              exchange 12 used epoch 6 and was refused; exchange 11 with epoch 5 was never answered",
         "              kshark explain EPOCH_SKIP_AHEAD · packets 88107 90410 90412",
+        "              Wireshark: frame.number in {88107, 90410, 90412}",
         "",
     ]
 

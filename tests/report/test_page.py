@@ -17,13 +17,13 @@ import pytest
 from kshark.analysis.rules.causes import ADVICE
 from kshark.headlines import Headline
 from kshark.output.catalogue import CODES, EVERY_RULE
+from kshark.output.wireshark import of_connection, of_frames
 from kshark.report import facts
 from kshark.report.charts import marks
 from kshark.report.page import ROWS, html
 from kshark.report.style import text_of
 from kshark.report.timelines import drawing
 from kshark.report.window import Window
-from kshark.report.wireshark import of_connection, of_frames
 from kshark.report.words import advice_of
 from tests.report.made import NAME, finding, report, totals
 

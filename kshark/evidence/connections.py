@@ -1,0 +1,123 @@
+"""Which connections belong to a client, a member, a group or a broker, so that a part of a capture can be chosen."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from kshark.capture.selection import Selection
+from kshark.endpoints import host_of
+from kshark.model import Event, Exchange, Finding, Flow, Opened
+
+#: How much of a capture is chosen: the connections of the clients concerned, all of their groups, all with their
+#: brokers, or everything.
+Reach = Literal["clients", "groups", "brokers", "everything"]
+
+
+class Scope(NamedTuple):
+    """A part of a capture around a finding. `to_end`: not only up to the finding's last packet."""
+
+    reach: Reach
+    to_end: bool
+
+    @property
+    def text(self) -> str:
+        what = {
+            "clients": "the connections of the clients concerned",
+            "groups": "all connections of the group",
+            "brokers": "all connections with the brokers concerned",
+            "everything": "everything",
+        }[self.reach]
+        return f"{what}, to the end of the capture" if self.to_end else f"{what}, up to the last packet of the evidence"
+
+
+_REACHES: tuple[Reach, ...] = ("clients", "groups", "brokers", "everything")
+#: The scopes to try, from the smallest.
+SCOPES = tuple(Scope(reach, to_end) for reach in _REACHES for to_end in (False, True))
+
+
+class Connections:
+    """Takes the pages of a capture, and chooses the connections around a finding."""
+
+    def __init__(self) -> None:
+        self._flows: dict[int, Flow] = {}
+        #: Connections by what they belong to: ("client", host, client id), ("member", group, member),
+        #: ("group", group), ("broker", broker).
+        self._of: defaultdict[tuple[str | None, ...], set[int]] = defaultdict(set)
+        #: The client, group and member that a connection was last used for: most requests change nothing.
+        self._latest: dict[int, tuple[str | None, ...]] = {}
+
+    def page(self, page: Iterable[Event]) -> None:
+        for event in page:
+            if type(event) is Exchange:
+                self._add(event)
+            elif type(event) is Opened:
+                self._flows[event.flow.id] = event.flow
+
+    def selection(self, finding: Finding, scope: Scope) -> Selection | None:
+        """Return the packets of a scope; None if it has no more than a smaller one."""
+        last = _NEVER if scope.to_end else last_packet(finding)
+        flows = self._reached(finding, scope.reach)
+        if flows is None:
+            return None
+        selection = Selection()
+        for flow in flows:
+            if flow.first_packet <= last:
+                selection.add(flow.ends, flow.first_packet, min(last, max(flow.last_packet, flow.first_packet)))
+        return selection
+
+    def _add(self, exchange: Exchange) -> None:
+        request = exchange.request or exchange.response
+        if request is None:
+            return
+        flow, body = exchange.flow, request.body
+        client_id = request.client_id if isinstance(request.client_id, str) else None
+        group_id, member_id = getattr(body, "group_id", None), getattr(body, "member_id", None)
+        latest = client_id, group_id, member_id
+        if self._latest.get(flow.id) == latest:
+            return
+        self._latest[flow.id] = latest
+        self._of["client", host_of(flow.client), client_id].add(flow.id)
+        self._of["broker", flow.broker].add(flow.id)
+        if isinstance(group_id, str):
+            self._of["group", group_id].add(flow.id)
+            if isinstance(member_id, str):
+                self._of["member", group_id, member_id].add(flow.id)
+
+    def _reached(self, finding: Finding, reach: Reach) -> list[Flow] | None:
+        named = {witness.flow for witness in finding.witness} | {finding.flow}
+        flows = [self._flows[number] for number in sorted(named) if number in self._flows]
+        if reach == "everything":
+            return [*self._flows.values()]
+        if reach == "groups" and finding.group_id is None:
+            return None
+        reached = named | set(self._of.get(("member", finding.group_id, finding.member_id), ()))
+        for flow in flows:
+            for key in self._clients_of(flow):
+                reached |= self._of[key]
+        if reach == "groups":
+            reached |= self._of.get(("group", finding.group_id), set())
+        elif reach == "brokers":
+            for broker in {finding.broker, *(flow.broker for flow in flows)}:
+                reached |= self._of.get(("broker", broker), set())
+                reached |= {flow.id for flow in self._flows.values() if broker in flow.ends}
+        return [self._flows[number] for number in sorted(reached) if number in self._flows]
+
+    def _clients_of(self, flow: Flow) -> Iterator[tuple[str | None, ...]]:
+        """Yield the clients that used a connection."""
+        host = host_of(flow.client)
+        latest = self._latest.get(flow.id)
+        if latest is not None:
+            yield "client", host, latest[0]
+
+
+_NEVER = (1 << 62) - 1
+
+
+def last_packet(finding: Finding) -> int:
+    """Return the last packet of a finding's evidence."""
+    packets = [finding.packet, *([finding.until_packet] if isinstance(finding.until_packet, int) else [])]
+    for witness in finding.witness:
+        packets += [p for p in (witness.request_packet, witness.response_packet, witness.packet) if p is not None]
+    return max(packets)
