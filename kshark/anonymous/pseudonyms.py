@@ -28,6 +28,7 @@ Kind = Literal[
     "principal",
     "rack",
     "cluster",
+    "file",
     "text",
 ]
 KINDS: Final[tuple[Kind, ...]] = Kind.__args__  # type: ignore[attr-defined]
@@ -40,8 +41,8 @@ OWN_TOPICS: Final = frozenset(
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 #: The uuids that Kafka reserves are smaller.
 _RESERVED: Final = 101
-#: Shorter names are left in sentences: they would be found in other words.
-_SHORTEST: Final = 3
+#: Names in sentences that are found: shorter ones would be found in other words.
+_FOUND: Final = re.compile(r".{3,}|.\d|\d.", re.DOTALL)
 #: Longer ids of members are refused by brokers.
 _LONGEST_MEMBER: Final = 36
 #: A word of a sentence that may be a name: it has a digit, or a character that is in no word.
@@ -117,7 +118,7 @@ class Pseudonyms:
     def _pattern(self) -> re.Pattern[str]:
         """Return the pattern of the known names as whole words, the longest first."""
         if self._sentence is None:
-            words = sorted((word for word in self._words if len(word) >= _SHORTEST), key=len, reverse=True)
+            words = sorted(filter(_FOUND.fullmatch, self._words), key=len, reverse=True)
             some = "|".join(map(re.escape, words)) or r"(?!)"
             self._sentence = re.compile(rf"(?<![\w-])(?:{some})(?![\w-])")
         return self._sentence

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from kshark.analysis import RULES, MemberKey, Observed, Outcomes, Parties, RuleCoverage
 from kshark.analysis.rules import BOOK
+from kshark.cli.anonymizing import add_anonymity
 from kshark.cli.apis import registry
 from kshark.cli.conformance import (
     FORMATS,
@@ -160,13 +161,8 @@ def add_evidence(parser: Parser) -> None:
     parser.add_argument(
         "--secrets", action="store_true", help="with --evidence: the captures get the secrets of --tls-keys they need"
     )
-    parser.add_argument(
-        "--anonymize",
-        action="store_true",
-        help="with --evidence: pseudonyms for addresses and names, and zero bytes for the payload of records",
-    )
-    parser.add_argument(
-        "--anonymize-key", metavar="KEY", help="the same pseudonyms in every run with this key (default: random)"
+    add_anonymity(
+        parser, "with --evidence: pseudonyms for addresses and names, and zero bytes for the payload of records"
     )
 
 

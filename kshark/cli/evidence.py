@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kshark.anonymous import Pseudonyms
 from kshark.capture.copying import need_files
+from kshark.cli.anonymizing import pseudonyms
 from kshark.cli.printed_findings import rule_codes
 from kshark.cli.writing import copied
 from kshark.errors import UsageError
@@ -68,11 +69,10 @@ class _Due:
 
 def _names(args: Namespace) -> Pseudonyms | None:
     """Return the pseudonyms of `--anonymize`; None without it. Raises UsageError for options that contradict it."""
-    if not args.anonymize and args.anonymize_key is None:
-        return None
-    if args.secrets:
+    names = pseudonyms(args)
+    if names is not None and args.secrets:
         raise UsageError("--anonymize leaves out what is inside TLS; leave out --secrets")
-    return Pseudonyms(None if args.anonymize_key is None else args.anonymize_key.encode(errors="surrogateescape"))
+    return names
 
 
 def _options(args: Namespace) -> str:

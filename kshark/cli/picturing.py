@@ -11,7 +11,10 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.analysis import AnalysisResult
+from kshark.anonymous import Pseudonyms
+from kshark.anonymous.report import anonymous_report
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
+from kshark.cli.anonymizing import pseudonyms
 from kshark.cli.apis import registry
 from kshark.cli.check import judging, selection
 from kshark.cli.each import captures_of, each
@@ -22,6 +25,7 @@ from kshark.cli.source import Source
 from kshark.errors import UsageError
 from kshark.model import Event, Exchange, Finding
 from kshark.output.sink import Sink
+from kshark.report.facts import Report
 from kshark.report.folder import write
 from kshark.report.group_records import GroupRecords
 from kshark.report.mergeable import Bins
@@ -54,6 +58,9 @@ def write_picture(args: Namespace) -> int:
     with judging():
         (made,) = each(args, filtered(OPTIONS, args), _made, captures=captures, headings=False)
     report = summed(made.part.collected, [made.part.origin], [], registry(args))
+    names = pseudonyms(args)
+    if names is not None:
+        subject, report = anonymous_subject(subject, report, names), anonymous_report(report, names)
     svg = picture(subject, report, made.records)
     try:
         write(path, png(svg) if path.suffix.lower() == ".png" else svg.encode("utf-8", "backslashreplace"))
@@ -62,6 +69,15 @@ def write_picture(args: Namespace) -> int:
     if not args.quiet:
         print(f"kshark: {safe(str(path))}", file=sys.stderr)
     return 1 if report.totals.violations else 0
+
+
+def anonymous_subject(subject: Subject, report: Report, names: Pseudonyms) -> Subject:
+    """Return the subject with pseudonyms; a member is named by its id or by its client id."""
+    member = subject.member
+    if member is not None:
+        is_id = any(line.member_id == member for line in report.members)
+        member = names.of("member" if is_id else "client", member)
+    return Subject(names.of("group", subject.group), member)
 
 
 def usable(args: Namespace) -> tuple[Path, Subject]:

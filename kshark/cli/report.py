@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kshark.cli.anonymizing import add_anonymity, pseudonyms
 from kshark.cli.apis import registry
 from kshark.cli.check import EXIT_CODES, NOTHING_JUDGED, add_selection, judging, nothing_judged, selection, verdict
 from kshark.cli.each import captures_of, each
@@ -27,10 +28,14 @@ from kshark.report.summing import Origin, summed
 from kshark.tables.captures import capture_names
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+    from kshark.anonymous import Pseudonyms
     from kshark.cli.reporting import Part
 
 EXAMPLES: Final = (
     "kshark report trace.pcap -o report",
+    "kshark report trace.pcap -o report --anonymize",
     "kshark report captures/ --each -o report",
     "kshark report trace.pcap -o report --since 14:03 --until 14:20 --ignore SESSION_NOT_CLOSED",
     "kshark report trace.pcap --group billing --picture billing.png",
@@ -51,6 +56,7 @@ def arguments(parser: Parser) -> None:
         help="instead of a report, one picture of a share group or a member as FILE.svg or FILE.png: epochs, records, "
         "findings and events over time",
     )
+    add_anonymity(parser, "pseudonyms for addresses, clients, groups, members, topics and files in all that is written")
     add_format(parser, "text", "json")
     add_selection(parser)
     add_filter(parser, "only findings based on a message that passes the filter (all messages are judged and counted)")
@@ -66,7 +72,7 @@ def run(args: Namespace) -> int:
     from kshark.cli.reporting import OPTIONS
 
     captures = captures_of(args)
-    writing = Writing(folder, args)
+    writing = Writing(folder, args, pseudonyms(args))
     show = partial(_part, base_names(capture_names(captures)))
     with judging():
         for part in each(args, filtered(OPTIONS, args), show, captures=captures, headings=False):
@@ -106,13 +112,17 @@ class Writing:
     Raises UsageError for a folder with other content.
     """
 
-    def __init__(self, folder: Path, args: Namespace) -> None:
+    def __init__(self, folder: Path, args: Namespace, names: Pseudonyms | None = None) -> None:
+        """`names`: the pseudonyms of what is written; None: the names of the capture."""
         from kshark.output.parquet_findings import FindingsFile
 
         prepare(folder)
         self._folder, self._args = folder, args
         self._sink = Sink(sys.stdout)
         self._findings = FindingsFile(folder / FINDINGS)
+        self._names = names
+        #: Rows that wait for the names of all captures.
+        self._rows: list[RecordBatch] = []
         self._counts = Collected()
         self._origins: list[Origin] = []
         self._headlines: list[facts.Headlines] = []
@@ -121,7 +131,10 @@ class Writing:
 
     def add(self, part: Part, name: str | None = None) -> None:
         """Add the part of a capture and print its verdict with `name`."""
-        self._findings.add(part.findings)
+        if self._names is None:
+            self._findings.add(part.findings)
+        else:
+            self._rows += part.findings
         self._counts += part.collected
         self._origins.append(part.origin)
         self._headlines.append(facts.Headlines(part.origin.name, part.headlines))
@@ -135,8 +148,13 @@ class Writing:
         """Write the report and return the exit code."""
         from kshark.report.page import html
 
-        self._findings.close()
         report = summed(self._counts, self._origins, self._headlines, registry(self._args))
+        if self._names is not None:
+            from kshark.anonymous.report import anonymous_report, anonymous_rows
+
+            report = anonymous_report(report, self._names)
+            self._findings.add(anonymous_rows(self._rows, self._names))
+        self._findings.close()
         write(self._folder / DATA, facts.to_json(report))
         write(self._folder / PAGE, html(report).encode("utf-8", "backslashreplace"))
         if not self._args.quiet:
