@@ -15,7 +15,7 @@ from kshark.units import clock, counted, safe, shortened
 
 INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: Findings of these codes share a headline only if they have the same cause.
-_BY_CAUSE: Final = INCIDENTS | {"REQUEST_UNANSWERED", "EPOCH_REFUSED"}
+_BY_CAUSE: Final = INCIDENTS | {"REQUEST_UNANSWERED", "EPOCH_REFUSED", "SESSION_UNKNOWN"}
 #: Names that are kept, and shown.
 _KEPT: Final = 100
 _SHOWN: Final = 3

@@ -27,6 +27,8 @@ _HEAVY: Final = 70
 _LASTING_NS: Final = 1_000_000_000
 #: Notes that hurt nobody because of their cause: clients end with a request open.
 _HARMLESS: Final = {("REQUEST_UNANSWERED", "client_closed"), ("REQUEST_UNANSWERED", None)}
+#: Lost sessions that are nobody's fault, by their cause, with the weight of their headline.
+_LOST_SESSIONS: Final = {"evicted": 45, "connection_closed": 40, "broker_restart": 35}
 #: So many findings with one cause, and none with another, are a pattern.
 _PATTERN: Final = 5
 #: The first finding of a note is quoted if it is not longer.
@@ -97,9 +99,18 @@ class Headlines:
     def _notes(self) -> Iterator[Headline]:
         """Yield what hurts without a fault of a party: notes that have a weight, and that no event explains."""
         for sort, alike in self._alike.items():
+            if sort.verdict != "note" or sort.event is not None or sort.code in INCIDENTS:
+                continue
             rule = CODES[sort.code]
-            hurts = isinstance(rule, Rule) and not rule.accuses and rule.weight > 0 and sort.code not in INCIDENTS
-            if hurts and sort.verdict == "note" and sort.event is None and (sort.code, sort.cause) not in _HARMLESS:
+            if sort.code == "SESSION_UNKNOWN":
+                if sort.cause in _LOST_SESSIONS:
+                    yield _lost(sort, alike)
+            elif (
+                isinstance(rule, Rule)
+                and not rule.accuses
+                and rule.weight > 0
+                and (sort.code, sort.cause) not in _HARMLESS
+            ):
                 yield _noted(sort, alike)
 
     def _unproved(self) -> Iterator[Headline]:
@@ -122,6 +133,16 @@ def _noted(sort: Sort, alike: Alike) -> Headline:
     if len(alike.first.argument) <= _QUOTED:
         text += f" {'First: ' if alike.count > 1 else ''}{_sentence(alike.first.argument)}"
     return replace(_headline("hurt", text, sort, alike, Counter()), blame=None)
+
+
+def _lost(sort: Sort, alike: Alike) -> Headline:
+    """Return the headline of share sessions that the broker did not have any more, and nobody is to blame."""
+    assert sort.cause is not None
+    text = f"{_party(sort._replace(blame='client'), alike)} lost {counted(alike.count, 'share session')}"
+    text += f", group {few(alike.groups)}" if len(alike.groups) == 1 else ""
+    text += f", {alike.span}: {CAUSES[sort.cause]}."
+    weight = _LOST_SESSIONS[sort.cause]
+    return replace(_headline("hurt", text, sort, alike, Counter()), blame=None, weight=weight)
 
 
 def _suspected(sort: Sort, alike: Alike, *, has_pattern: bool) -> Headline:

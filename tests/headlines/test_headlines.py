@@ -138,6 +138,16 @@ def test_an_open_request_hurts_if_the_broker_ends_its_connection(cause: str | No
     assert all("broker's log" in one.advice for one in found)
 
 
+def test_sessions_that_were_lost_without_a_fault_are_said_with_their_cause() -> None:
+    lost = finding(code="SESSION_UNKNOWN", verdict="note", blame="unknown", cause="connection_closed")
+    never = finding(code="SESSION_UNKNOWN", verdict="note", blame="unknown", cause="never_opened")
+    (one,) = headlines(lost, lost, never)
+    assert one.text.startswith("Client billing-3 (librdkafka 2.11.0) lost 2 share sessions, group billing, ")
+    assert one.text.endswith("closed, which ended the session (Kafka 4.1 and later).")
+    assert (one.kind, one.blame, one.count) == ("hurt", None, 2)
+    assert "connections.max.idle.ms" in one.advice
+
+
 def test_lost_records_come_before_mistakes_of_clients() -> None:
     poison = finding(code="POISON_RECORD", verdict="note", blame="unknown", cause=None)
     assert [one.code for one in headlines(*[finding()] * 50, poison)] == ["POISON_RECORD", "EPOCH_SKIP_AHEAD"]

@@ -122,6 +122,12 @@ ADVICE: Final = {
     "member_id_not_adopted": "Let the client send JoinGroup again with the member id of the answer (KIP-394).",
     "no_pause": "Let the client pause between attempts, longer each time (retry.backoff.ms, 100 ms, and "
     "retry.backoff.max.ms, 1 s, in Java).",
+    "connection_closed": "After error 122, open a new session: send a ShareFetch with epoch 0. If connections close "
+    "because they are idle, raise connections.max.idle.ms of the side that closes, or fetch without long pauses.",
+    "evicted": "Raise group.share.max.groups (Kafka 4.0), or run fewer members: the broker had no room, and ended an "
+    "idle session.",
+    "broker_restart": "After error 122, open a new session: send a ShareFetch with epoch 0. Look into the broker's log "
+    "for the reason of its restart.",
     "after_acknowledgements": "Compare the epochs with the broker's log at DEBUG. If no other connection used the "
     "session, report it to the broker's vendor with these packets, and acknowledge with ShareAcknowledge meanwhile.",
     "broker_closed": "Look into the broker's log at this time: a broker closes a connection when it cannot read a "
