@@ -3,20 +3,16 @@ it."""
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from kshark.capture.keys import KeyFile
-from tests.capture.files import Pcapng
 from tests.cli.command import Run
 from tests.conversation import Conversation, Member
-from tests.packets import pcap
+from tests.tls.files import write_files
 from tests.tls.speaking import BROKER_NAME, Secrets, connection
-
-SECRETS_BLOCK, TLS_KEY_LOG = 10, 0x544C534B
 
 
 @pytest.fixture(scope="module")
@@ -28,16 +24,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     for epoch, error in ((0, 0), (1, 0), (3, 123)):
         member.share_fetch(epoch).answered(error)
     member.connection.close()
-    folder = tmp_path_factory.mktemp("tls")
-    capture, keys, both = folder / "a.pcap", folder / "a.keys", folder / "a.pcapng"
-    capture.write_bytes(pcap(talk.wire.packets))
-    keys.write_bytes(secrets.text)
-    file = Pcapng().section().interface(1, 0, (9, b"\x09"))
-    file.block(SECRETS_BLOCK, struct.pack("<II", TLS_KEY_LOG, len(secrets.text)) + secrets.text)
-    for packet in talk.wire.packets:
-        file.enhanced(packet.data, packet.time_ns)
-    both.write_bytes(bytes(file))
-    return capture, keys, both
+    return write_files(tmp_path_factory.mktemp("tls"), talk, secrets)
 
 
 COMMANDS = (

@@ -4,19 +4,14 @@ log only on request.
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 
 import pytest
 
-from tests.capture.files import Pcapng
 from tests.cli.command import Run
 from tests.conversation import Conversation, Member
-from tests.packets import pcap
+from tests.tls.files import Files, write_files
 from tests.tls.speaking import Secrets, connection
-
-SECRETS_BLOCK, TLS_KEY_LOG = 10, 0x544C534B
-Files = tuple[Path, Path, Path]
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +25,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Files:
         for epoch, error in epochs:
             member.share_fetch(epoch).answered(error)
         member.connection.close()
-    folder = tmp_path_factory.mktemp("tls")
-    capture, keys, both = folder / "a.pcap", folder / "a.keys", folder / "a.pcapng"
-    capture.write_bytes(pcap(talk.wire.packets))
-    keys.write_bytes(secrets.text)
-    file = Pcapng().section().interface(1, 0, (9, b"\x09"))
-    file.block(SECRETS_BLOCK, struct.pack("<II", TLS_KEY_LOG, len(secrets.text)) + secrets.text)
-    for packet in talk.wire.packets:
-        file.enhanced(packet.data, packet.time_ns)
-    both.write_bytes(bytes(file))
-    return capture, keys, both
+    return write_files(tmp_path_factory.mktemp("tls"), talk, secrets)
 
 
 def lines(path: Path) -> int:
