@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from ipaddress import ip_address
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from kshark.anonymous.pseudonyms import Kind, Pseudonyms
+from kshark.endpoints import address_of
 from kshark.report.facts import Report
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def names_of_clients(names: Pseudonyms) -> Callable[[str], str]:
     """Return the function that maps what a client is called: by its id, or by its address if it has none."""
 
     def name(client: str) -> str:
-        return names.of("address" if _is_address(client) else "client", client)
+        return names.of("address" if address_of(f"{client}:0") else "client", client)
 
     return name
 
@@ -98,11 +98,3 @@ def _of(kind: Kind, names: Pseudonyms) -> Callable[[str], str]:
 def _file(name: str, names: Pseudonyms) -> str:
     """Return the pseudonym of a file, with the suffixes of its kind."""
     return names.of("file", name) + "".join(PurePath(name).suffixes[-1:])
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text.strip("[]"))
-    except ValueError:
-        return False
-    return True

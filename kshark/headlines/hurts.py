@@ -14,6 +14,7 @@ from kshark.headlines.alike import few
 from kshark.headlines.headline import Headline
 from kshark.model import Finding
 from kshark.units import counted, duration, number, shortened
+from kshark_dissectors.enums import ErrorCode
 from kshark_dissectors.errors import REMEDY
 
 #: With fewer fetches a member's outcomes may be chance.
@@ -32,19 +33,19 @@ _REASONS: Final = {
     ),
 }
 #: The same by the error code that refuses most of them, where no rule explains it.
-_OF_ERRORS: Final = {
-    6: (
+_OF_ERRORS: Final[Mapping[int, tuple[str, str]]] = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: (
         "because another broker leads the partition",
         "Fetch from the leader that the answers name, and acknowledge there.",
     ),
-    29: ("", "Grant this user READ on the topic (kafka-acls)."),
-    30: ("", "Grant this user READ on the group (kafka-acls)."),
-    100: (
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: ("", "Grant this user READ on the topic (kafka-acls)."),
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: ("", "Grant this user READ on the group (kafka-acls)."),
+    ErrorCode.UNKNOWN_TOPIC_ID: (
         "because the broker knows no topic with this id",
         "Look for the deletion of the topic (kshark events), and subscribe to the new one.",
     ),
-    121: ("", "kshark deliveries shows the state of each record, and who held it then."),
-    124: (
+    ErrorCode.INVALID_RECORD_STATE: ("", "kshark deliveries shows the state of each record, and who held it then."),
+    ErrorCode.FENCED_STATE_EPOCH: (
         "because the share coordinator has newer state of the partition: the records are delivered again",
         "Look for a change of its leader, or a reset of its offsets, before this (kshark events).",
     ),
@@ -58,9 +59,15 @@ _OF_LACKS: Final = {
     "nothing.",
 }
 
-#: Errors of whole requests, which rules about sessions explain: INVALID_REQUEST, SHARE_SESSION_NOT_FOUND,
-#: INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_LIMIT_REACHED.
-_OF_SESSIONS: Final = frozenset({42, 122, 123, 133})
+#: Errors of whole requests, which rules about sessions explain.
+_OF_SESSIONS: Final[frozenset[int]] = frozenset(
+    {
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.SHARE_SESSION_NOT_FOUND,
+        ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+        ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+    }
+)
 
 
 class OfMember(Struct):
