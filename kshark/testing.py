@@ -69,11 +69,11 @@ class Capture:
         time.sleep(_LAST_PACKETS_S)
         process.send_signal(signal.SIGINT)
         try:
-            _, told = process.communicate(timeout=_STOP_S)
+            _, notes = process.communicate(timeout=_STOP_S)
         except subprocess.TimeoutExpired:
             process.kill()
-            _, told = process.communicate()
-        for line in told.decode(errors="replace").splitlines():
+            _, notes = process.communicate()
+        for line in notes.decode(errors="replace").splitlines():
             if line.endswith("dropped by kernel"):
                 self.dropped = int(line.split()[0])
         return self.path

@@ -55,8 +55,8 @@ _HEX: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORE
 class Pseudonyms:
     """Returns pseudonyms of names, and remembers which names it was asked for, so that they are found in sentences.
 
-    `key`: a secret, random by default. Whoever has it can test guesses of names. An empty name stays empty. Loopback
-    addresses, Kafka's own topics and reserved ids stay as they are.
+    `key`: a secret, random by default. Who has it can check whether a guessed name is in the copy. An empty name stays
+    empty. Loopback addresses, Kafka's own topics and reserved ids stay as they are.
     """
 
     def __init__(self, key: bytes | None = None) -> None:

@@ -61,7 +61,7 @@ class Origins:
         self._number = 0
 
     def interface(self, description: Description) -> int:
-        """Return the number of an interface. Beyond the limit, interfaces are told apart by link type only."""
+        """Return the number of an interface. Beyond the limit, interfaces of one link type share a number."""
         if description not in self._known and len(self.interfaces) >= INTERFACES:
             description = Description(0, description.link_type, 0)
         number = self._known.setdefault(description, len(self.interfaces))

@@ -52,9 +52,8 @@ class Rates(NamedTuple):
     """Two rates and their words. `subject` begins the sentence, `noun` names the opportunities.
 
     `tested`: how often the rule was put to the test before and after, None if that is not known. `unproved`: how often
-    it may have been broken besides. `example`: a sentence
-    about the first event. `more`: the end of the row's sentence. `expected`: the share of occurrences after, if nothing
-    changed; None: that of the totals.
+    it may have been broken besides. `example`: a sentence about the first event. `more`: the end of the row's
+    sentence. `expected`: the share of occurrences after, if nothing changed; None: that of the totals.
     """
 
     kind: Kind

@@ -1,6 +1,6 @@
 """Findings over time: a strip for each cause, client and group, with a mark for the findings of a time bin.
 
-A mark's shape and colour show the verdict, its size the number. Events are bands behind the marks.
+A mark's shape and colour show the verdict, its size the number. Events are bands under the marks.
 """
 
 from __future__ import annotations

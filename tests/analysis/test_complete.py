@@ -96,8 +96,8 @@ def test_what_waits_for_the_end_is_limited() -> None:
     for epoch in range(1, limits.WAITING_VERDICTS + 3):
         a.share_fetch(9999).answered(INVALID_SHARE_SESSION_EPOCH)
         a.share_fetch(epoch).answered()
-    told = Counter(of_recovery(talk))
-    assert told == {("violation", None): limits.WAITING_VERDICTS, ("unknown", "limit"): 2}
+    verdicts = Counter(of_recovery(talk))
+    assert verdicts == {("violation", None): limits.WAITING_VERDICTS, ("unknown", "limit"): 2}
 
 
 def test_dropped_packets_refute_the_statement() -> None:
@@ -125,9 +125,9 @@ def test_other_brokers_are_no_clients() -> None:
     """A capture of all traffic of clients does not hold what brokers say to each other."""
     talk = Conversation()
     leader(talk).write(100, complete=20_000).accepted()
-    told = [(it.code, it.verdict) for it in everything(talk, complete=True)]
-    assert told == [(it.code, it.verdict) for it in everything(talk)]
-    assert "unknown" in {verdict for _, verdict in told}
+    verdicts = [(it.code, it.verdict) for it in everything(talk, complete=True)]
+    assert verdicts == [(it.code, it.verdict) for it in everything(talk)]
+    assert "unknown" in {verdict for _, verdict in verdicts}
 
 
 @pytest.mark.parametrize("is_open", [True, False])

@@ -32,7 +32,7 @@ def messages(path: Path) -> list[Key]:
     return [key(message) for message in kshark.read(path)]
 
 
-def told(finding: Finding) -> tuple[Any, ...]:
+def result_of(finding: Finding) -> tuple[Any, ...]:
     """What makes a finding the same."""
     return (
         finding.code,

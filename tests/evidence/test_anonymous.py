@@ -35,14 +35,14 @@ def anonymous(path: Path, target: Path, key: bytes = b"key") -> Path:
     return target
 
 
-def told(path: Path) -> list[tuple[object, ...]]:
+def results_of(path: Path) -> list[tuple[object, ...]]:
     """What findings have in common whatever the names are."""
     return sorted((it.time_ns, it.code, it.verdict, it.blame, it.cause or "") for it in face.check(path))
 
 
 @pytest.mark.parametrize("path", ADVERSARIAL, ids=lambda path: path.name)
 def test_an_anonymous_capture_has_the_same_findings(path: Path, tmp_path: Path) -> None:
-    assert told(anonymous(path, tmp_path / "a.pcapng")) == told(path)
+    assert results_of(anonymous(path, tmp_path / "a.pcapng")) == results_of(path)
 
 
 @pytest.mark.parametrize("name", ["produce-mix.pcap", "tcp-hostile.pcap", "seed-messy.pcap", "zk-old-clients.pcap"])

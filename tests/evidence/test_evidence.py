@@ -9,7 +9,7 @@ import pytest
 
 import kshark as face
 from tests.cli.command import Run
-from tests.evidence.reading import comments, told
+from tests.evidence.reading import comments, result_of
 from tests.packets import pcap
 from tests.shared import CAPTURES, SHARED, every
 
@@ -36,13 +36,13 @@ def described(case: Path) -> dict[str, dict[str, object]]:
 def test_the_evidence_gives_the_same_finding(kshark: Run, path: Path, tmp_path: Path) -> None:
     done = kshark("check", path, "--evidence", tmp_path / "e", "-q")
     assert "bug" not in done.err
-    proved = {told(it): it for it in face.check(path)}
+    proved = {result_of(it): it for it in face.check(path)}
     seen = set()
     for case in cases(tmp_path / "e"):
         line = described(case)
         finding = line["finding"]
         assert line["evidence"]["reproduces"], f"{case.name} does not give its finding"
-        again = {told(it) for it in face.check(case / f"{case.name}.pcapng") if it.code == finding["code"]}
+        again = {result_of(it) for it in face.check(case / f"{case.name}.pcapng") if it.code == finding["code"]}
         (original,) = [it for it in proved if it[0] == finding["code"] and proved[it].packet == finding["packet"]][:1]
         assert original in again
         seen.add((finding["code"], finding["verdict"], finding["cause"]))

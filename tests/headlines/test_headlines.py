@@ -229,9 +229,9 @@ def test_events_of_several_clients_name_them_and_end_with_the_last() -> None:
 
 def test_advice_that_stands_above_is_not_said_again() -> None:
     throttled = {"code": "THROTTLED", "argument": "client a was throttled"}
-    told = lines(finding(**throttled, verdict="violation", cause="ignored"), finding(**throttled, verdict="note"))
-    assert sum("Raise the quota" in line for line in told) == 1
-    assert sum("client a was throttled" in line.lower() for line in told) == 2
+    printed = lines(finding(**throttled, verdict="violation", cause="ignored"), finding(**throttled, verdict="note"))
+    assert sum("Raise the quota" in line for line in printed) == 1
+    assert sum("client a was throttled" in line.lower() for line in printed) == 2
 
 
 def test_an_event_that_says_when_is_not_timed_again() -> None:

@@ -25,7 +25,7 @@ def kshark(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def names_in(value: Any, key: str = "") -> set[str]:
-    """The names in a report that can be told from words: of three characters or more, or with a digit."""
+    """The names in a report that cannot be taken for words: of three characters or more, or with a digit."""
     if isinstance(value, dict):
         return {name for part_key, part in value.items() for name in names_in(part, part_key)}
     if isinstance(value, list):
