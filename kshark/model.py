@@ -62,6 +62,12 @@ class EndsOf(Protocol):
     def __getitem__(self, pair: int, /) -> Ends: ...
 
 
+class Tick(NamedTuple):
+    """The time of a running capture: all packets up to then were captured, and went before it."""
+
+    time_ns: int
+
+
 class Moment(NamedTuple):
     """A position in the capture: a packet, and the greatest time of all packets up to it.
 

@@ -73,6 +73,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.diff",),
     ("kshark.anonymous",),
     ("kshark.evidence",),
+    ("kshark.live",),
     ("kshark.parallel",),
     ("kshark", "kshark.cli", "kshark.__main__", "kshark.testing"),
     ("kshark_spark",),

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.check import (
@@ -31,7 +32,8 @@ from kshark.cli.shown import add_filter, begin_capture, filtered, print_unmatche
 from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
 from kshark.headlines import Headlines
-from kshark.model import Event, Finding, Message, PacketBatch, Weird
+from kshark.live import Consumer, Status
+from kshark.model import Event, Finding, Message, PacketBatch
 from kshark.names import TopicNames
 from kshark.output.findings import FindingCounts
 from kshark.output.jsonlines import shown
@@ -41,6 +43,12 @@ from kshark.pipeline import Engine, Options
 from kshark.records import Opening
 from kshark.run import Run
 from kshark.units import counted
+
+if TYPE_CHECKING:
+    from kshark.capture.live import LiveCapture
+
+#: The status is told so often.
+STATUS_SECONDS: Final = 0.25
 
 EXAMPLES = (
     "kshark live -i eth0 -f 'tcp port 9092'",
@@ -101,33 +109,55 @@ def run(args: Namespace) -> int:
     engine = Engine(options, registry(args))
     names = engine.back.names
     begin_capture(args, names)
-    output = _Output(args, sink, printing(args, sink)(names), names)
+    output = _Lines(args, sink, printing(args, sink)(names), names)
     capture = LiveCapture(args.interface, bpf=args.filter, snap_length=args.snap_length)
     _stop_on_signals(capture)
     if sys.stderr.isatty():
         print(f"kshark: capturing on {args.interface}, Ctrl-C ends", file=sys.stderr)
-    packets = 0
-
-    def items() -> Iterator[PacketBatch | Weird]:
-        nonlocal packets
-        for item in capture:
-            if isinstance(item, PacketBatch):
-                packets += len(item.number)
-                item.secrets = args.tls_keys.more() if args.tls_keys is not None else b""
-            yield item
-            if output.is_complete:
-                return
-
-    try:
-        for page in engine.pages(items()):
-            output.page(page)
-    finally:
-        capture.close()
-    code = output.close()
+    consumers: list[Consumer] = [output]
+    packets = _judge(capture, engine, output, consumers, args)
+    code = output.code
     print(f"kshark: {counted(packets, 'packet')} captured, {capture.dropped:,} dropped by the kernel", file=sys.stderr)
     Sink(sys.stderr).lines([[("  ", ""), *line] for line in output.notes.lines()])
     print_unmatched(args)
     return code
+
+
+def _judge(capture: LiveCapture, engine: Engine, lines: _Lines, consumers: Sequence[Consumer], args: Namespace) -> int:
+    """Read the capture to its end, and give everything to the consumers; return the number of packets."""
+    packets = 0
+    since_ns = time.time_ns()
+    due = time.monotonic()
+    try:
+        for item in capture:
+            if isinstance(item, PacketBatch):
+                packets += len(item.number)
+                item.secrets = args.tls_keys.more() if args.tls_keys is not None else b""
+                for consumer in consumers:
+                    consumer.packets(item)
+            for page in engine.feed(item):
+                _page(page, lines.run, consumers)
+            if time.monotonic() >= due:
+                due = time.monotonic() + STATUS_SECONDS
+                status = Status((args.interface,), since_ns, time.time_ns(), packets, capture.dropped)
+                for consumer in consumers:
+                    consumer.status(status)
+            if lines.is_complete:
+                break
+    finally:
+        capture.close()
+    for page in engine.close():
+        _page(page, lines.run, consumers)
+    findings = lines.run.close()
+    for consumer in consumers:
+        consumer.close(findings)
+    return packets
+
+
+def _page(page: list[Event], run: Run, consumers: Sequence[Consumer]) -> None:
+    findings = run.page(page)
+    for consumer in consumers:
+        consumer.page(page, findings)
 
 
 def _stop_on_signals(capture: Any) -> None:
@@ -141,11 +171,12 @@ def _stop_on_signals(capture: Any) -> None:
         signal.signal(number, stop)
 
 
-class _Output:
-    """Print the messages of each page, and after each message the findings that it led to."""
+class _Lines:
+    """Print the messages of each page, and after each message the findings that rest on it."""
 
     def __init__(self, args: Namespace, sink: Sink, write: Print, names: TopicNames | None) -> None:
         self.notes = Notes()
+        self.code = 0
         #: True when `-c` messages were printed.
         self.is_complete = False
         self._args = args
@@ -155,7 +186,7 @@ class _Output:
         self._names = names
         chosen, self._resting = selection(args), Resting(args)
         self._failing = fail_on(args)
-        self._run = Run(
+        self.run = Run(
             registry(args),
             shows=lambda finding: chosen(finding) and self._resting.shows(finding),
             keeps=False,
@@ -163,19 +194,31 @@ class _Output:
         )
         self._printed = Printed(FindingCounts(), Headlines())
 
-    def page(self, page: list[Event]) -> None:
+    def packets(self, batch: PacketBatch) -> None:
+        pass
+
+    def status(self, status: Status) -> None:
+        pass
+
+    def page(self, page: list[Event], findings: Sequence[Finding]) -> None:
         self.notes.add(page)
-        waiting: list[Message] = []
-        for event in page:
-            if isinstance(event, Message) and self._resting.passes(event) and self._left != 0:
-                waiting.append(event)
-                self._left = None if self._left is None else self._left - 1
-            if findings := self._run.page([event]):
-                self._messages(waiting)
-                waiting = []
-                self._findings(findings)
-        self._messages(waiting)
+        messages = [event for event in page if isinstance(event, Message) and self._resting.passes(event)]
+        if self._left is not None:
+            messages = messages[: self._left]
+            self._left -= len(messages)
+        for finding in findings:
+            before = [message for message in messages if message.packet <= finding.packet]
+            messages = [message for message in messages if message.packet > finding.packet]
+            self._messages(before)
+            self._findings([finding])
+        self._messages(messages)
         self.is_complete = self._left == 0
+
+    def close(self, findings: Sequence[Finding]) -> None:
+        """Print the last findings and the verdict."""
+        self._findings(findings)
+        verdict(self._printed, self.run.observed, self._args, self._sink)
+        self.code = exit_code([outcomes_of(self._printed.counts, self.run.observed, self._args)], self._failing)
 
     def _messages(self, messages: list[Message]) -> None:
         if messages and not self._args.quiet:
@@ -185,9 +228,3 @@ class _Output:
         for finding in findings:
             self._printed.add(finding)
         show(findings, self._args, self._sink, self._names.by_id if self._names is not None else {})
-
-    def close(self) -> int:
-        """Print the last findings and the verdict; return the exit code."""
-        self._findings(self._run.close())
-        verdict(self._printed, self._run.observed, self._args, self._sink)
-        return exit_code([outcomes_of(self._printed.counts, self._run.observed, self._args)], self._failing)

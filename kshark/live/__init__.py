@@ -1,0 +1,5 @@
+"""Consumers of a running capture: each gets its packets, its pages with their findings, and its status."""
+
+from kshark.live.consumer import Consumer, Lost, Status
+
+__all__ = ["Consumer", "Lost", "Status"]
