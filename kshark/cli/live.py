@@ -8,9 +8,10 @@ import signal
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kshark.analysis import Change
 from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.check import (
     add_coverage,
@@ -24,6 +25,7 @@ from kshark.cli.check import (
     selection,
     verdict,
 )
+from kshark.cli.metrics import add_prometheus, serving
 from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, ports
 from kshark.cli.printed_findings import Printed, show
 from kshark.cli.read import Print, printing
@@ -84,6 +86,7 @@ def arguments(parser: Parser) -> None:
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="no messages, findings only")
+    add_prometheus(parser)
     parser.set_defaults(fields=[])
     codes = "1 if a rule was broken, 2 if the interface cannot be read, 3 if nothing could be judged, else 0"
     parser.epilog = f"{parser.epilog}\nexit code: {codes}.\n"
@@ -96,7 +99,7 @@ def run(args: Namespace) -> int:
 
     sink = Sink(sys.stdout)
     shown = not args.quiet
-    opening: Opening = (args.records and shown) or "checked"
+    opening: Opening = (args.records and shown) or ("checked" if args.prometheus is None else "headers")
     read = Options(
         records=opening,
         payload=args.payload,
@@ -109,12 +112,16 @@ def run(args: Namespace) -> int:
     engine = Engine(options, registry(args))
     names = engine.back.names
     begin_capture(args, names)
-    output = _Lines(args, sink, printing(args, sink)(names), names)
+    metrics = serving(args, registry(args))
+    output = _Lines(args, sink, printing(args, sink)(names), names, None if metrics is None else metrics.changed)
     capture = LiveCapture(args.interface, bpf=args.filter, snap_length=args.snap_length)
     _stop_on_signals(capture)
     if sys.stderr.isatty():
         print(f"kshark: capturing on {args.interface}, Ctrl-C ends", file=sys.stderr)
     consumers: list[Consumer] = [output]
+    if metrics is not None:
+        metrics.judges(output.run)
+        consumers.append(metrics)
     packets = _judge(capture, engine, output, consumers, args)
     code = output.code
     print(f"kshark: {counted(packets, 'packet')} captured, {capture.dropped:,} dropped by the kernel", file=sys.stderr)
@@ -174,7 +181,14 @@ def _stop_on_signals(capture: Any) -> None:
 class _Lines:
     """Print the messages of each page, and after each message the findings that rest on it."""
 
-    def __init__(self, args: Namespace, sink: Sink, write: Print, names: TopicNames | None) -> None:
+    def __init__(
+        self,
+        args: Namespace,
+        sink: Sink,
+        write: Print,
+        names: TopicNames | None,
+        on_change: Callable[[Change], object] | None = None,
+    ) -> None:
         self.notes = Notes()
         self.code = 0
         #: True when `-c` messages were printed.
@@ -191,6 +205,7 @@ class _Lines:
             shows=lambda finding: chosen(finding) and self._resting.shows(finding),
             keeps=False,
             coverage=asks_for_coverage(args) and counted_requests(args, self._resting),
+            on_change=on_change,
         )
         self._printed = Printed(FindingCounts(), Headlines())
 
