@@ -55,7 +55,7 @@ def exposition(families: Iterable[Family], series: Series, form: Format) -> byte
     lines = [line for family in families for line in _lines(family, series.get(family.name, {}), form)]
     if form.is_open:
         lines.append("# EOF")
-    return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+    return ("\n".join(lines) + "\n").encode("utf-8", "replace")
 
 
 def _lines(family: Family, series: dict[Key, Values], form: Format) -> Iterator[str]:
