@@ -22,6 +22,7 @@ from kshark.cli.check import (
     selection,
     verdict,
 )
+from kshark.cli.importing import import_all
 from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, disk_size, ports
 from kshark.cli.printed_findings import Printed, show
 from kshark.cli.read import Print, printing
@@ -137,6 +138,7 @@ def run(args: Namespace) -> int:
         user=user,
         once=args.once,
     )
+    import_all(user)
     give_up_rights(user)
     if sys.stderr.isatty():
         print(f"kshark: capturing on {', '.join(args.interfaces)}, Ctrl-C ends", file=sys.stderr)

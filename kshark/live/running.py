@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: The status is told so often.
 _STATUS_S: Final = 0.25
 #: After a signal, packets that were captured before it are judged for so long.
-_LAST_S: Final = 3.0
+_LAST_S: Final = 1.5
 
 
 class Totals(Struct):
@@ -32,7 +32,11 @@ class Totals(Struct):
 
 
 class Running:
-    """A running capture with its consumers. `keys` returns new lines of a TLS key log; `is_done` may end it early."""
+    """A running capture with its consumers.
+
+    `keys` returns new lines of a TLS key log; `is_done` may end it early. `keeps_packets`: consumers want the packets
+    that are not judged, too.
+    """
 
     def __init__(
         self,
@@ -43,6 +47,7 @@ class Running:
         *,
         keys: Callable[[], bytes] = bytes,
         is_done: Callable[[], bool] = bool,
+        keeps_packets: bool = False,
     ) -> None:
         self.totals = Totals()
         self._capture = capture
@@ -51,6 +56,7 @@ class Running:
         self._consumers = consumers
         self._keys = keys
         self._is_done = is_done
+        self._keeps_packets = keeps_packets
         self._since_ns = time.time_ns()
         self._status_due = 0.0
         #: When judging ends, by time.monotonic; None before the first signal.
@@ -95,6 +101,8 @@ class Running:
         if isinstance(item, PacketBatch):
             self.totals.not_judged += len(item.number)
             self._packets(item)
+        if not self._keeps_packets:
+            self.totals.not_judged += self._capture.rest()
 
     def _packets(self, batch: PacketBatch) -> None:
         for consumer in self._consumers:
