@@ -140,8 +140,7 @@ def run(args: Namespace) -> int:
     )
     import_all(user)
     give_up_rights(user)
-    if sys.stderr.isatty():
-        print(f"kshark: capturing on {', '.join(args.interfaces)}, Ctrl-C ends", file=sys.stderr)
+    print(f"kshark: capturing on {', '.join(args.interfaces)}, Ctrl-C ends", file=sys.stderr, flush=True)
     keys = args.tls_keys.more if args.tls_keys is not None else bytes
     running = Running(capture, engine, output.run, [output], keys=keys, is_done=lambda: output.is_complete)
     with ended_by_signals(running.end):
@@ -149,7 +148,7 @@ def run(args: Namespace) -> int:
     print(f"kshark: {_captured(running.totals, capture)}", file=sys.stderr)
     Sink(sys.stderr).lines([[("  ", ""), *line] for line in output.notes.lines()])
     print_unmatched(args)
-    if capture.has_failed:
+    if capture.fault:
         print(f"kshark: {safe(capture.fault)}", file=sys.stderr)
     return UnreadableInput.exit_code if capture.has_failed and output.code != 1 else output.code
 

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from kshark.capture.in_order import TimeOrder
 from kshark.capture.live import child
 from kshark.capture.live.filters import ANY, program_of
-from kshark.capture.live.kernel_blocks import COOKED, LINK_TYPES, batch_of, packets_of
+from kshark.capture.live.kernel_blocks import BLOCK_HEADER_BYTES, COOKED, LINK_TYPES, batch_of, packets_of
 from kshark.capture.live.rights import User
 from kshark.capture.live.spool import Record, SpoolReader
 from kshark.errors import UnreadableInput, UsageError
@@ -145,8 +145,11 @@ class LiveCapture:
     def rest(self) -> int:
         """Return the number of packets that were captured and not read, without reading them as batches."""
         packets = 0
-        while (record := self._spool.read()) is not None:
-            packets += packets_of(record.data) if record.kind == child.BLOCK_RECORD else 0
+        while (record := self._spool.read(BLOCK_HEADER_BYTES)) is not None:
+            if record.kind == child.BLOCK_RECORD:
+                packets += packets_of(record.data)
+            elif record.kind == child.DROPS_RECORD:
+                self._lose(record)
         return packets
 
     def stop(self) -> None:
@@ -215,6 +218,7 @@ class LiveCapture:
                 self.fault = ""
             elif said["event"] == "ended":
                 self._has_ended = True
+                self.dropped += said["unwritten"]
             elif said["event"] == "failed":
                 self.fault = _sentence(self.interfaces, said)
         if self._spool.has_ended and not self._has_ended:
@@ -227,7 +231,7 @@ class LiveCapture:
             if batch is not None:
                 yield from self._batch(batch)
         elif record.kind == child.DROPS_RECORD:
-            yield from self._drops(int.from_bytes(record.data, sys.byteorder))
+            yield from self._drops(record)
         elif record.kind == child.TICK_RECORD:
             yield from self._in_order.flush()
             yield Tick(record.time_ns)
@@ -242,13 +246,19 @@ class LiveCapture:
         self._time_ns = int(batch.time_ns[-1])
         yield from self._in_order.feed(batch)
 
-    def _drops(self, drops: int) -> Iterator[PacketBatch | Weird]:
+    def _drops(self, record: Record) -> Iterator[PacketBatch | Weird]:
+        yield from self._in_order.flush()
+        drops = self._lose(record)
+        detail = f"{drops} packets dropped by the kernel, {self.dropped} since the start"
+        yield from self._limit.take(Weird("PACKETS_DROPPED", "capture", self._number, self._time_ns, detail))
+
+    def _lose(self, record: Record) -> int:
+        """Count dropped packets; return their number."""
+        drops = int.from_bytes(record.data, sys.byteorder)
         self.dropped += drops
         self.losses.append(Loss(self._time_ns, time.time_ns(), drops))
         self._loss_is_open = True
-        yield from self._in_order.flush()
-        detail = f"{drops} packets dropped by the kernel, {self.dropped} since the start"
-        yield from self._limit.take(Weird("PACKETS_DROPPED", "capture", self._number, self._time_ns, detail))
+        return drops
 
     def _link(self, record: Record) -> Iterator[PacketBatch | Weird]:
         """Note that an interface went down, or that it is up again."""
@@ -282,6 +292,11 @@ def _sentence(interfaces: Sequence[str], said: dict[str, Any] | None) -> str:
     names = ", ".join(interfaces)
     if said is None:
         return f"{names}: the capture process ended at its start"
+    if said["file"] is not None:
+        return (
+            f"the spool cannot be written in {tempfile.gettempdir()}: {said['error'].lower()}; name a folder that the "
+            "user of the capture (-Z) may write in TMPDIR"
+        )
     if said["errno"] in (errno.EPERM, errno.EACCES):
         return _MISSING_RIGHTS.format(names=names)
     return f"{names}: {said['error']}"

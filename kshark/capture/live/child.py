@@ -66,7 +66,7 @@ class Ring:
         self.name = name
         self.is_any = name == "any"
         self.promiscuous = promiscuous
-        self.packets = self.dropped = 0
+        self.packets = 0
         self.is_down = False
         kind = socket.SOCK_DGRAM if self.is_any else socket.SOCK_RAW
         # protocol 0: no packets before the filter is attached and the socket bound
@@ -110,7 +110,6 @@ class Ring:
     def drops(self) -> int:
         """Return how many packets were dropped since the last call: the kernel's counter restarts when it is read."""
         _, drops, _ = struct.unpack("=III", self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 12))
-        self.dropped += drops
         return int(drops)
 
     def changed(self) -> bool:
@@ -268,7 +267,19 @@ class Capture:
                     self._tick_ms = 0
             self._hear()
         self._count_drops()
-        self._send("ended", packets=[ring.packets for ring in self._rings], dropped=[r.dropped for r in self._rings])
+        self._send("ended", unwritten=0)
+
+    def _end_unwritten(self) -> None:
+        """End while the disk is full: count the packets for which it had no room."""
+        unwritten = 0
+        for ring in self._rings:
+            unwritten += ring.drops()
+            before = ring.packets
+            while ring.ready() is not None:
+                ring.give_back()
+            unwritten += ring.packets - before
+        self._send("ended", unwritten=unwritten)
+        sys.exit(0)
 
     def _patience_ms(self, now_ms: int) -> int:
         until_ms = self._tick_ms + TICK_MS if self._ends_ms is None else min(self._ends_ms, self._tick_ms + TICK_MS)
@@ -318,7 +329,7 @@ class Capture:
                 self._send("full", error=error.strerror)
             self._hear()
             if self._ends_ms is not None:
-                raise error
+                self._end_unwritten()
             time.sleep(FULL_WAIT_S)
         if self._is_full:
             self._is_full = False
@@ -376,7 +387,7 @@ def main() -> None:
         Capture(control, json.loads(control.recv(1 << 20))).run()
     except OSError as error:
         try:
-            send(control, "failed", errno=error.errno, error=error.strerror or str(error))
+            send(control, "failed", errno=error.errno, error=error.strerror or str(error), file=error.filename)
         except OSError:
             sys.exit(1)
 

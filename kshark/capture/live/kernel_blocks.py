@@ -36,6 +36,7 @@ COOKED_BYTES: Final = 16
 #: Number of packets and offset of the first one, in the header of a block.
 _COUNT: Final = struct.Struct("=II").unpack_from
 _COUNT_AT: Final = 12
+BLOCK_HEADER_BYTES: Final = 48
 _NEXT: Final = struct.Struct("=I").unpack_from
 #: The header of a packet, and the address after it.
 _PACKET: Final = np.dtype(

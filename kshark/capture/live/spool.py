@@ -50,8 +50,8 @@ class SpoolReader:
         """Return the bytes that are not read, of all files."""
         return sum(os.fstat(file).st_size for file in self._files) - self._at
 
-    def read(self) -> Record | None:
-        """Return the next record, None if it is not complete."""
+    def read(self, most: int = 1 << 32) -> Record | None:
+        """Return the next record, None if it is not complete; of its data only the first `most` bytes."""
         self._receive()
         while self._files:
             header = os.pread(self._files[0], RECORD.size, self._at)
@@ -61,10 +61,11 @@ class SpoolReader:
             if kind == NEXT_RECORD:
                 self._next()
                 continue
-            data = os.pread(self._files[0], length, self._at + RECORD.size)
-            if len(data) < length:
+            end = self._at + RECORD.size + length
+            if os.fstat(self._files[0]).st_size < end:
                 return None
-            self._at += RECORD.size + length
+            data = os.pread(self._files[0], min(length, most), self._at + RECORD.size)
+            self._at = end
             return Record(kind, interface, time_ns, data)
         return None
 
