@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 from kshark import __version__, limits
@@ -20,20 +19,17 @@ from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEA
 from kshark.endpoints import host_of
 from kshark.error_names import ERROR_NAMES
 from kshark.live.consumer import Status
-from kshark.live.metrics.families import BUCKETS, OTHER, Key, Series, Values
+from kshark.live.metrics.families import BUCKETS, OTHER, Key, Series, Values, label
 from kshark.live.metrics.members import Members
 from kshark.metrics import METRICS, CountedByGroup, GroupKey, LogEnds, PartitionCounts, ShareEvents
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Message, Opened
 from kshark.names import TopicNames
 from kshark.registry import Registry
 from kshark.run import Run
-from kshark.units import shortened
 from kshark_dissectors.enums import AcknowledgeType
 
 #: A group without a request for this long is forgotten.
 QUIET_NS: Final = 3_600_000_000_000
-#: The longest label value; names of topics have at most 249 characters.
-LABEL_LENGTH: Final = 249
 #: Partitions whose lag is exact: their records in flight are looked at one by one. No more of them are shown.
 _LOOKED_AT: Final = 400
 
@@ -49,12 +45,6 @@ _OF_PARTITIONS: Final = {
     "kshark_share_records_rejected": "record-acknowledgement-count{ack-type=reject}",
 }
 _SHARE_APIS: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE, SHARE_GROUP_HEARTBEAT})
-
-
-@lru_cache(65_536)
-def label(text: str | None) -> str:
-    """Return text of a capture as the value of a label: printable, and of limited length."""
-    return shortened(text or "", LABEL_LENGTH)
 
 
 class LiveCounts:
@@ -180,11 +170,7 @@ class LiveCounts:
             "kshark_share_sessions": _largest(
                 Counter((label(group),) for group in run.analyzer.open_sessions().elements())
             ),
-            "kshark_group_members": _largest(
-                _joined(
-                    ((label(group), kind), count) for (group, kind), count in self._members.count(status.now_ns).items()
-                )
-            ),
+            "kshark_group_members": _largest(self._members.count(status.now_ns)),
             "kshark_brokers": {(): (len({flow.broker for flow in self._open.values() if flow.service == "kafka"}),)},
             "kshark_connections": _largest(Counter((flow.service,) for flow in self._open.values())),
             **self._of_status(status),
@@ -268,13 +254,6 @@ class LiveCounts:
 
 def _type(kind: int) -> str:
     return AcknowledgeType(kind).name.lower() if kind in [*AcknowledgeType] else str(kind)
-
-
-def _joined(counts: Iterable[tuple[Key, int]]) -> Counter[Key]:
-    joined = Counter[Key]()
-    for key, count in counts:
-        joined[key] += count
-    return joined
 
 
 def _largest(counts: Counter[Any]) -> dict[Key, Values]:

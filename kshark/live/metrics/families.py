@@ -5,7 +5,10 @@ Names follow prometheus.io/docs/practices/naming. The family's name has no suffi
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
+
+from kshark.units import shortened
 
 Kind = Literal["counter", "gauge", "histogram", "info"]
 
@@ -20,6 +23,8 @@ Series = dict[str, dict[Key, Values]]
 BUCKETS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 #: The label value of series that are summed because there are too many.
 OTHER: Final = "other"
+#: The longest label value; names of topics have at most 249 characters.
+LABEL_LENGTH: Final = 249
 #: Labels that are added to findings and error responses only if they are asked for.
 OPTIONAL: Final = ("client", "member")
 
@@ -163,3 +168,13 @@ FAMILIES: Final = (
 def families(labels: tuple[str, ...]) -> tuple[Family, ...]:
     """Return the families, those with details with these labels of OPTIONAL added."""
     return tuple(family._replace(labels=family.labels + labels) if family.details else family for family in FAMILIES)
+
+
+def label(text: str | None) -> str:
+    """Return text of a capture as the value of a label: printable, and of limited length."""
+    return _label((text or "")[: LABEL_LENGTH + 1])  # what is remembered is short, too
+
+
+@lru_cache(16_384)
+def _label(text: str) -> str:
+    return shortened(text, LABEL_LENGTH)
