@@ -100,7 +100,7 @@ class Holder(msgspec.Struct, gc=False):
 
 class Extent(NamedTuple):
     """The records in flight of a share partition: from its start offset, None if that is unknown, to the next offset to
-    acquire. `cluster`: its number (kshark.clusters)."""
+    acquire. `cluster`: its number (kshark.clusters). `packet`: the last request for it."""
 
     group_id: str | None
     cluster: int
@@ -108,6 +108,7 @@ class Extent(NamedTuple):
     partition: int
     start: int | None
     end: int | None
+    packet: int
     records: OffsetRanges[May]
 
     @property
@@ -128,6 +129,7 @@ def extent_of(partition: SharePartition) -> Extent:
         number,
         partition.shown_start.offset,
         partition.end,
+        partition.seen,
         partition.records,
     )
 

@@ -158,7 +158,7 @@ FAMILIES: Final = (
         "kshark_series_left_out",
         "gauge",
         f"Series beyond the limit. Those of counters are summed under the label value {OTHER}; those of gauges are "
-        "missing, the smallest first.",
+        "missing: the partitions with the least lag, otherwise the smallest.",
         ("family",),
     ),
     Family("kshark_build", "info", "The version of kshark.", ("version",)),

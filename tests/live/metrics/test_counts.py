@@ -222,6 +222,29 @@ def compare(watch: Watched, described: Exchange) -> int:
     return compared
 
 
+def named(talk: Conversation, topic_id: str) -> None:
+    """A broker says that the topic `t` has this id."""
+    topic = {"error_code": 0, "name": "t", "topic_id": topic_id, "is_internal": False, "partitions": []}
+    asked = talk.connection().ask(3, "Metadata", 12, {"topics": None})
+    asked.answered(None, brokers=[], cluster_id=None, controller_id=1, topics=[topic])
+
+
+def test_of_a_topic_that_was_created_anew_the_new_one_counts() -> None:
+    new = "AAAAAAAAAAAAAAAAAAAACA"
+    talk = Conversation()
+    named(talk, TOPIC)
+    leader(talk)
+    a = talk.member("a")
+    a.share_fetch(0, [0]).answered(responses=handed((0, 0, 99)))
+    named(talk, new)
+    leader(talk, topic=new)
+    records = [{**handed((0, 0, 4))[0], "topic_id": new}]
+    a.share_fetch(1, [0], topic=new).answered(responses=records)
+    watch = Watched().talk(talk)
+    assert watch.series()["kshark_share_in_flight_records"] == {("g", "t", "0"): (5,)}
+    assert watch.series()["kshark_share_records_acquired"] == {("g", "t", "0"): (105,)}
+
+
 # -- members, sessions, and what comes to an end
 
 
@@ -239,6 +262,9 @@ def test_members_and_sessions_come_and_go() -> None:
     assert total(watch.scrape(), "kshark_share_sessions", group="g") == 1
     unchanged(b)
     watch.talk(talk).status.now_ns += GONE_NS + 1
+    watch.status.delay_ns = GONE_NS
+    assert members(watch) == 1  # what was captured meanwhile is not judged yet
+    watch.status.delay_ns = 0
     assert members(watch) == 0
 
 
