@@ -10,10 +10,9 @@ from random import Random
 
 import pytest
 
-from kshark.capture import open_captures
-from kshark.model import PacketBatch
+from tests.fuzz.captures import loaded
 from tests.live.wire import Wire, needs_wire
-from tests.packets import Packet, pcap
+from tests.packets import pcap
 from tests.shared import CAPTURES
 
 pytestmark = [pytest.mark.live, needs_wire]
@@ -36,19 +35,11 @@ def wire() -> Iterator[Wire]:
         yield made
 
 
-def packets_of(path: Path) -> Iterator[Packet]:
-    for batch in open_captures([path]):
-        if isinstance(batch, PacketBatch):
-            columns = (batch.time_ns, batch.offset, batch.length, batch.wire_length)
-            for time_ns, offset, length, wire_length in zip(*(column.tolist() for column in columns), strict=True):
-                yield Packet(time_ns, batch.buffer[offset : offset + length], wire_length)
-
-
 @pytest.mark.parametrize("seed", range(int(os.environ.get("KSHARK_LIVE_SEEDS", "3"))))
 def test_loss_accuses_nobody(wire: Wire, tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     capture, share = random.choice(CLEAN), random.uniform(0.05, 0.9)
-    thinned = [packet for packet in packets_of(capture) if random.random() >= share]
+    thinned = [packet for packet in loaded(capture) if random.random() >= share]
     (tmp_path / "thinned.pcap").write_bytes(pcap(thinned))
     with wire.live("-q", "-T", "json") as live:
         wire.send(tmp_path / "thinned.pcap", "--multiplier", "20")
