@@ -272,6 +272,10 @@ ACCEPTING_ADDRESSES: Final = 100_000
 #: Clients of brokers whose versions of APIs are known, and connections closed on one of them.
 SERVED_CLIENTS: Final = 10_000
 CLOSINGS: Final = 100
+#: A finding that an incident may excuse is certain this long after it, if no incident is under way then; how many are
+#: looked at with one tick of a running capture.
+EXCUSED_NS: Final = 30_000_000_000
+EXCUSED_EACH_TICK: Final = 50
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
 #: Connections of a member whose fetches are followed; with more, those before count as unseen.

@@ -18,7 +18,7 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where
 from kshark.incidents.scene import Scene
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Flow, HalfClosed, Message, Weird, Witness
+from kshark.model import Closed, Finding, Flow, HalfClosed, Message, Weird, Witness
 
 #: The first requests of a client on a new connection.
 _FIRST_REQUESTS: Final = frozenset({METADATA, SASL_HANDSHAKE, API_VERSIONS})
@@ -124,6 +124,14 @@ class BrokerEnds(Watcher):
         elif isinstance(event, Closed):
             self._close(event)
         return NOTHING
+
+    def may_excuse(self, finding: Finding) -> bool:
+        """True if the broker had ended a connection by then, and is down, or may turn out to be."""
+        ends = self._brokers.get(self.scene.brokers.at(finding.broker))
+        if ends is None:
+            return False
+        since = [ends.down.since] if ends.down is not None else [end.at for end in ends.recent]
+        return any(at.packet <= finding.packet for at in since)
 
     def close(self) -> Iterable[Incident]:
         for ends in self._brokers.values():

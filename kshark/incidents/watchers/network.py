@@ -14,7 +14,7 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Exchange, Flow, HalfClosed, Message, Weird, Witness
+from kshark.model import Closed, Exchange, Finding, Flow, HalfClosed, Message, Weird, Witness
 
 #: A connection is idle after this time without requests and answers.
 _IDLE_NS: Final = 60_000_000_000
@@ -153,6 +153,12 @@ class Network(Watcher):
             if len(connections) < limits.LOST_CONNECTIONS:
                 connections[flow.id] = lost
         return NOTHING
+
+    def may_excuse(self, finding: Finding) -> bool:
+        """True if packets between the two hosts have no acknowledgement since then."""
+        client, broker = host_of(finding.client), host_of(finding.broker)
+        paths = (self._lost.get(path, {}) for path in (_Path(client, broker), _Path(broker, client)))
+        return any(it.since.packet <= finding.packet for connections in paths for it in connections.values())
 
     def close(self) -> Iterable[Incident]:
         for path in list(self._lost):

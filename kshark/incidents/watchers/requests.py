@@ -20,7 +20,7 @@ from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_named
 from kshark.incidents.waits import SHIFT, ServiceTimes, field_wait_ns, overdue_ns, rightful_wait_ns
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Exchange, Flow, Gap, HalfClosed, Message, Weird
+from kshark.model import Closed, Exchange, Finding, Flow, Gap, HalfClosed, Message, Weird
 
 _TRUNCATED: Final = "FRAME_TRUNCATED_AT_CLOSE"
 _ACKNOWLEDGED: Final = "ACKNOWLEDGED_LATE"
@@ -190,6 +190,12 @@ class Requests(Watcher):
         if isinstance(event, HalfClosed):
             return self._given_up(connection, "fin") if event.side == flow.calling_side else NOTHING
         return self._closed(connection, event) if isinstance(event, Closed) else NOTHING
+
+    def may_excuse(self, finding: Finding) -> bool:
+        """True if the broker has answered nothing since: a silence begins after its last answer."""
+        broker = self._brokers.get(self.scene.brokers.at(finding.broker))
+        answered = None if broker is None else broker.answered
+        return answered is None or answered.packet <= finding.packet or answered.time_ns <= finding.time_ns
 
     def close(self) -> Iterable[Incident]:
         for broker in list(self._brokers.values()):
