@@ -128,9 +128,9 @@ class Link:
         return segments, weirds
 
     def tick(self, tick: Tick) -> tuple[Tick | None, list[Weird]]:
-        """Return the time up to which nothing more comes, by a running capture, and its weirds.
+        """Return the time up to which nothing more comes, and the weirds of the capture; let its clock go on.
 
-        None: the tick proves nothing about the packets. The clock of the capture, `end.clock_ns`, may go on anyway.
+        None: the tick proves nothing. After packets were dropped, it proves nothing of what they had.
         """
         weirds, self._of_capture = self._of_capture, []
         if not self.end.packet:
@@ -139,7 +139,7 @@ class Link:
         if clock_ns == self.end.clock_ns:
             return None, weirds
         self.end = Moment.at(self.end.packet, clock_ns, self.end.time_ns)
-        return Tick(clock_ns) if self._ticks.is_certain else None, weirds
+        return Tick(clock_ns) if self._ticks.is_whole else None, weirds
 
     def close(self) -> Iterator[Weird]:
         """Yield the weirds held back by their limit, and the packets that were not read."""
