@@ -276,6 +276,8 @@ CLOSINGS: Final = 100
 #: looked at with one tick of a running capture.
 EXCUSED_NS: Final = 30_000_000_000
 EXCUSED_EACH_TICK: Final = 50
+#: Incidents that last, of those listed at one time.
+LASTING: Final = 200
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
 #: Connections of a member whose fetches are followed; with more, those before count as unseen.

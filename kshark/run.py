@@ -96,6 +96,15 @@ class Run:
         findings = self._proved([*last, *self._incidents.close()])
         return [*findings, *self._certain([*self._excusable.close()])]
 
+    def lasting(self) -> list[Finding]:
+        """Return the incidents that last until now, as the end of the capture would give them: up to limits.LASTING.
+
+        They become findings when they end, with the same code and first packet: then it is known how they ended. Time
+        goes on by the ticks of a running capture.
+        """
+        lasting = [self._incidents.explanations.explained(finding) for finding in self._incidents.lasting()]
+        return [*filter(self._shows, lasting)] if self._shows is not None else lasting
+
     @property
     def observed(self) -> Observed:
         """The counts of the capture so far."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from kshark import limits
 from kshark.analysis.results.error_codes import PlacedCode
@@ -15,6 +17,7 @@ from kshark.incidents.due import Due
 from kshark.incidents.explanations import Explanations
 from kshark.incidents.incident import Incident
 from kshark.incidents.scene import Scene
+from kshark.incidents.sentences import so_far
 from kshark.incidents.watcher import Awaited, Watcher
 from kshark.incidents.watchers import WATCHERS
 from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Tick, Weird
@@ -41,6 +44,8 @@ class Incidents:
         self._due: Due[Awaited] = Due()
         #: A time without any event until then is a pause; 0 before the first event.
         self._quiet_ns = 0
+        #: The time of the last tick.
+        self._now_ns = 0
         #: The incidents so far, for the findings that they explain.
         self.explanations: Final = Explanations()
         #: Error codes that incidents explain, counted, since the reader emptied it last.
@@ -84,16 +89,25 @@ class Incidents:
 
         The scene stays at its packet. Thus the next packet finds it as if there had been no tick.
         """
-        scene = self._scene
+        scene, self._now_ns = self._scene, now_ns
         if now_ns > self._due.next_ns:
-            time_ns, scene.time_ns = scene.time_ns, max(scene.time_ns, now_ns)
-            for awaited in self._due.passed(now_ns):
-                incidents += awaited.missed()
-            scene.time_ns = time_ns
+            with scene.at(now_ns):
+                for awaited in self._due.passed(now_ns):
+                    incidents += awaited.missed()
         settled: list[Incident] = []
         while self._unproved and scene.packet > self._unproved[0].shown_until + _PROVED_WITHIN:
             settled.append(self._unproved.popleft())
         return self._reported(settled)
+
+    def lasting(self) -> list[Finding]:
+        """Return the incidents that last until now, the last packet or tick: up to limits.LASTING of them.
+
+        They are as the end of the capture would give them, and are no findings before it: they may end in another way.
+        """
+        with self._scene.at(self._now_ns):
+            every = chain.from_iterable(watcher.lasting() for watcher in self._watchers)
+            lasting = islice((incident.finding() for incident in every if incident.until is None), limits.LASTING)
+            return [replace(finding, argument=so_far(finding.argument)) for finding in lasting]
 
     def may_excuse(self, finding: Finding) -> bool:
         """True if an incident that is not reported yet may excuse a finding of some time ago."""

@@ -69,6 +69,13 @@ class Watcher:
         """Take another event of the time line."""
         return NOTHING
 
+    def lasting(self) -> Iterable[Incident]:
+        """Return the incidents that last until now, as the end of the capture would give them, and change nothing.
+
+        Others, which are over, may be among them.
+        """
+        return NOTHING
+
     def may_excuse(self, finding: Finding) -> bool:
         """True if an incident that is not over, or not decided, may excuse a finding of some time ago. Only rows with
         `excuses` are asked."""

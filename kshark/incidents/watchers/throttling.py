@@ -256,6 +256,9 @@ class Throttling(Watcher):
         del self._clients[client.key]
         yield client.incident(self.scene.now)
 
+    def lasting(self) -> Iterable[Incident]:
+        return self.close()
+
     def close(self) -> Iterable[Incident]:
         return [client.incident(self.scene.now, lasts=True) for client in self._clients.values()]
 
