@@ -7,17 +7,20 @@ from dataclasses import replace
 from random import Random
 
 import msgspec
+import numpy as np
 
 from kshark.analysis.results.findings import in_packet_order
 from kshark.model import Finding, PacketBatch, Tick, Weird
 from kshark.pipeline import JUDGED, Engine
 from kshark.registry import kafka_registry
 from kshark.run import Run
+from tests.conversation import Conversation, Thinned, registry
+from tests.packets import batch
 
 #: A running capture gives one so often.
 EVERY_NS = 250_000_000
 #: The most ticks in one silence: at this pace, more than any deadline in seconds.
-MOST = 1_500
+MOST = 2_000
 
 Item = PacketBatch | Weird | Tick
 
@@ -71,3 +74,39 @@ def without_explanation(findings: Iterable[Finding]) -> list[Finding]:
     return in_packet_order(
         msgspec.structs.replace(finding, event_code=msgspec.UNSET, event_packet=msgspec.UNSET) for finding in findings
     )
+
+
+class Running:
+    """A running capture of a conversation: its packets, and then ticks without any."""
+
+    def __init__(self, talk: Conversation | Thinned) -> None:
+        self._engine, self.run = Engine(JUDGED, registry()), Run(registry())
+        packets = talk.packets()
+        taken = batch([packet for _, packet in packets])
+        taken.number = np.array([number for number, _ in packets], np.int64)
+        #: The findings that packets proved.
+        self.findings = self._feed(taken)
+        self.now_ns = packets[-1][1].time_ns
+
+    def passes(self, seconds: float) -> list[tuple[float, Finding]]:
+        """So much time passes; return the findings of ticks, each with the seconds until then."""
+        proved = []
+        since_ns = self.now_ns
+        for tick in between(since_ns, since_ns + int(seconds * 1e9) + 1):
+            proved += [((tick.time_ns - since_ns) / 1e9, finding) for finding in self.tick(tick.time_ns)]
+        return proved
+
+    def tick(self, time_ns: int) -> list[Finding]:
+        self.now_ns = time_ns
+        return self._feed(Tick(time_ns))
+
+    def goes_on(self, talk: Conversation, after: int) -> list[Finding]:
+        """The packets of the conversation after the first `after` ones."""
+        return self._feed(batch(talk.wire.packets[after:], after + 1))
+
+    def close(self) -> list[Finding]:
+        found = [finding for page in self._engine.close() for finding in self.run.page(page)]
+        return [*found, *self.run.close()]
+
+    def _feed(self, item: Item) -> list[Finding]:
+        return [finding for page in self._engine.feed(item) for finding in self.run.page(page)]

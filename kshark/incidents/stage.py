@@ -100,14 +100,15 @@ class Incidents:
         return self._reported(settled)
 
     def lasting(self) -> list[Finding]:
-        """Return the incidents that last until now, the last packet or tick: up to limits.LASTING of them.
+        """Return the incidents that last until now, the last packet or tick, or that only the end of the capture
+        decides: up to limits.LASTING of them.
 
-        They are as the end of the capture would give them, and are no findings before it: they may end in another way.
+        They are as that end would give them, and are no findings before it: they may end in another way.
         """
         with self._scene.at(self._now_ns):
             every = chain.from_iterable(watcher.lasting() for watcher in self._watchers)
-            lasting = islice((incident.finding() for incident in every if incident.until is None), limits.LASTING)
-            return [replace(finding, argument=so_far(finding.argument)) for finding in lasting]
+            findings = [incident.finding() for incident in islice(every, limits.LASTING)]
+        return [replace(finding, argument=so_far(finding.argument)) for finding in findings]
 
     def may_excuse(self, finding: Finding) -> bool:
         """True if an incident that is not reported yet may excuse a finding of some time ago."""

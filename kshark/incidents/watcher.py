@@ -70,9 +70,8 @@ class Watcher:
         return NOTHING
 
     def lasting(self) -> Iterable[Incident]:
-        """Return the incidents that last until now, as the end of the capture would give them, and change nothing.
-
-        Others, which are over, may be among them.
+        """Return the incidents that last until now, and those that only the end of the capture decides, as that would
+        give them. Change nothing.
         """
         return NOTHING
 

@@ -146,7 +146,7 @@ class SessionTables(Watcher):
         return table.incident(self.scene.now)
 
     def lasting(self) -> Iterable[Incident]:
-        return self.close()
+        return (incident for incident in self.close() if incident.until is None)
 
     def close(self) -> Iterable[Incident]:
         for table in self._tables.values():

@@ -257,7 +257,7 @@ class Throttling(Watcher):
         yield client.incident(self.scene.now)
 
     def lasting(self) -> Iterable[Incident]:
-        return self.close()
+        return (incident for incident in self.close() if incident.until is None)
 
     def close(self) -> Iterable[Incident]:
         return [client.incident(self.scene.now, lasts=True) for client in self._clients.values()]
