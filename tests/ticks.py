@@ -81,12 +81,9 @@ class Running:
 
     def __init__(self, talk: Conversation | Thinned) -> None:
         self._engine, self.run = Engine(JUDGED, registry()), Run(registry())
-        packets = talk.packets()
-        taken = batch([packet for _, packet in packets])
-        taken.number = np.array([number for number, _ in packets], np.int64)
         #: The findings that packets proved.
-        self.findings = self._feed(taken)
-        self.now_ns = packets[-1][1].time_ns
+        self.findings = self.goes_on(talk, 0)
+        self.now_ns = talk.packets()[-1][1].time_ns
 
     def passes(self, seconds: float) -> list[tuple[float, Finding]]:
         """So much time passes; return the findings of ticks, each with the seconds until then."""
@@ -100,9 +97,12 @@ class Running:
         self.now_ns = time_ns
         return self._feed(Tick(time_ns))
 
-    def goes_on(self, talk: Conversation, after: int) -> list[Finding]:
+    def goes_on(self, talk: Conversation | Thinned, after: int) -> list[Finding]:
         """The packets of the conversation after the first `after` ones."""
-        return self._feed(batch(talk.wire.packets[after:], after + 1))
+        packets = talk.packets()[after:]
+        taken = batch([packet for _, packet in packets])
+        taken.number = np.array([number for number, _ in packets], np.int64)
+        return self._feed(taken)
 
     def close(self) -> list[Finding]:
         found = [finding for page in self._engine.close() for finding in self.run.page(page)]

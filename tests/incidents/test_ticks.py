@@ -16,7 +16,7 @@ from kshark.snapshot import load, save
 from kshark_dissectors.enums import ErrorCode
 from tests.analysis.coordinators import leader
 from tests.analysis.talks import opened
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Conversation
+from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Asked, Conversation, Thinned
 from tests.incidents import (
     test_brokers,
     test_closings,
@@ -38,7 +38,7 @@ from tests.ticks import EVERY_NS, Running, without_explanation
 EVERY = EVERY_NS / 1e9
 
 
-def judged(talk: Conversation) -> list[Finding]:
+def judged(talk: Conversation | Thinned) -> list[Finding]:
     """What `kshark check` finds in the file."""
     running = Running(talk)
     running.close()
@@ -382,6 +382,35 @@ def test_it_waits_for_the_end_of_an_outage() -> None:
     running, before = Running(talk), len(talk.wire.packets)
     assert not [it for _, it in running.passes(60) if it.code == "HEARTBEAT_LATE"]
     assert late.packet == before
+
+
+# -- what is held for other connections
+
+
+def behind_a_hole(*, acknowledged: bool) -> tuple[Thinned, Asked]:
+    """A violation while another connection waits for a packet that the capture lacks, and a packet a second later."""
+    talk = Conversation()
+    a, b = talk.member("a"), talk.member("b", connection=talk.connection(host="10.0.0.2"))
+    b.share_fetch(0, [0]).answered()
+    lost = a.heartbeat(1).given(1)
+    after = a.heartbeat(1)
+    if acknowledged:
+        after.given(1)
+    wrong = b.share_fetch(3).answered(INVALID_SHARE_SESSION_EPOCH)
+    goes_on(talk, talk.wire.time_ns + 1_000_000_000)
+    return talk.without_packets(lost.answer_packets if acknowledged else lost.packets), wrong
+
+
+@pytest.mark.parametrize("acknowledged", [True, False])
+def test_a_finding_that_is_held_for_another_connection_appears_at_once(acknowledged: bool) -> None:
+    talk, wrong = behind_a_hole(acknowledged=acknowledged)
+    running = Running(Thinned(talk.rows[:-1]))
+    assert "EPOCH_SKIP_AHEAD" not in [finding.code for finding in running.findings]
+    ((at, found),) = [it for it in running.passes(1) if it[1].code == "EPOCH_SKIP_AHEAD"]
+    assert (at, found.packet, found.verdict) == (EVERY, wrong.packet, "violation")
+    running.goes_on(talk, len(talk.rows) - 1)
+    running.close()
+    assert [*running.run.findings] == judged(talk)
 
 
 # -- clocks
