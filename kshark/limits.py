@@ -274,7 +274,7 @@ SERVED_CLIENTS: Final = 10_000
 CLOSINGS: Final = 100
 #: A finding that an incident may excuse is certain this long after it, if no incident is under way then; how many are
 #: looked at with one tick of a running capture.
-EXCUSED_NS: Final = 30_000_000_000
+EXCUSED_NS: Final = 10_000_000_000
 EXCUSED_EACH_TICK: Final = 50
 #: Incidents that last, of those listed at one time.
 LASTING: Final = 200
