@@ -273,9 +273,9 @@ ACCEPTING_ADDRESSES: Final = 100_000
 SERVED_CLIENTS: Final = 10_000
 CLOSINGS: Final = 100
 #: A finding that an incident may excuse is certain this long after it, if no incident is under way then; how many are
-#: looked at with one tick of a running capture.
+#: looked at with one tick of a running capture (and one of a hundred, if more wait).
 EXCUSED_NS: Final = 10_000_000_000
-EXCUSED_EACH_TICK: Final = 50
+EXCUSED_EACH_TICK: Final = 100
 #: Incidents that last, of those listed at one time.
 LASTING: Final = 200
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.

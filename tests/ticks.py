@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 
 import msgspec
@@ -52,6 +53,19 @@ def with_ticks(items: Iterable[PacketBatch | Weird], random: Random, places: int
                 return
             yield from between(times[at - 1], after)
             yield Tick(random.randint(min(times[at - 1], after), max(times[at - 1], after)))
+
+
+def with_wrong_ticks(batches: Iterable[PacketBatch], random: Random) -> Iterator[Item]:
+    """The same with ticks of a clock that is stepped back and forth, after some packets."""
+    hour_ns = 3_600_000_000_000
+    for item in batches:
+        edges = [0, *sorted(random.sample(range(1, len(item.number)), min(60, len(item.number) - 1))), len(item.number)]
+        for begin, end in pairwise(edges):
+            yield rows(item, slice(begin, end))
+            time_ns = int(item.time_ns[end - 1])
+            for _ in range(random.randint(1, 6)):
+                time_ns += random.choice((1, -1, hour_ns, -hour_ns, random.randint(0, 499_000_000), EVERY_NS, EVERY_NS))
+                yield Tick(time_ns)
 
 
 def judged(items: Iterable[Item]) -> tuple[list[Finding], list[tuple[int | None, Finding]]]:

@@ -33,7 +33,7 @@ class ExcusableFindings:
         All incidents that began before such a finding are over and reported. Those that are noticed late, such as bytes
         without an acknowledgement when they are sent again, have long been noticed.
         """
-        for _ in range(limits.EXCUSED_EACH_TICK):
+        for _ in range(max(limits.EXCUSED_EACH_TICK, len(self._waiting) // 100)):
             if not self._waiting or self._waiting[0][0] >= now_ns:
                 return
             _, _, packed = heappop(self._waiting)

@@ -18,7 +18,7 @@ from tests.packets import batch
 from tests.property.mangled import dropped, packets_of
 from tests.property.told import value_of
 from tests.shared import CAPTURES, SHARED_CAPTURES, every
-from tests.ticks import Item, judged, with_ticks, without_explanation
+from tests.ticks import Item, judged, with_ticks, with_wrong_ticks, without_explanation
 
 #: More packets take too long.
 MOST_BYTES = 6_000_000
@@ -59,6 +59,22 @@ def test_captures_that_lack_packets(capture: Path) -> None:
     for begin in (0, len(packets) // 20):
         left = dropped(packets[begin:], random)
         same_with_ticks([batch(left)], capture.name)
+
+
+#: Captures of clients that break no rule, or hardly any.
+WELL_BEHAVED = ("tcp-var-base", "tcp-var-missed", "tcp-var-oneside", "share-loss", "share-java-renew", "streams-groups")
+
+
+@pytest.mark.sweep(quick=2)
+@pytest.mark.parametrize("name", WELL_BEHAVED)
+def test_a_clock_that_jumps_accuses_nobody(name: str) -> None:
+    """Ticks that are wrong, also a little later than the next packet, where packets are lost."""
+    for seed in range(3):
+        random = Random(f"{seed} {name}")
+        batches = [batch(dropped(packets_of(CAPTURES / f"{name}.pcap"), random))]
+        accused = {it.code for it in judged(batches)[0] if it.verdict == "violation"}
+        found, _ = judged(with_wrong_ticks(batches, random))
+        assert {it.code for it in found if it.verdict == "violation"} == accused
 
 
 @pytest.mark.sweep(quick=4)
