@@ -452,6 +452,33 @@ def test_a_step_accuses_nobody_later(step: float) -> None:
     assert [*running.run.findings] == judged(talk)
 
 
+def doubted(packets: int) -> Conversation:
+    """An outage of 20 s in which no host shows that so much time passed, and packets after it."""
+    talk, members = test_network.start()
+    talk.wire.stamped = False
+    asked = [member.heartbeat(1) for member in members]
+    talk.pause(20)
+    test_network.again(talk, [request.sent for request in asked], (0.0,))
+    for request in asked:
+        request.given(1)
+    while len(talk.wire.packets) < packets:
+        test_network.beat(members[0])
+    return talk
+
+
+def test_an_incident_whose_time_is_doubtful_appears_when_no_packet_can_prove_it() -> None:
+    talk = doubted(400)
+    running, before = Running(talk), len(talk.wire.packets)
+    assert "NETWORK_OUTAGE" not in [found.code for _, found in running.passes(5)]
+    talk = doubted(800)
+    talk.wire.packets[before:] = [packet.at(packet.time_ns + 6_000_000_000) for packet in talk.wire.packets[before:]]
+    assert "NETWORK_OUTAGE" not in [found.code for found in running.goes_on(talk, before)]
+    running.now_ns = talk.wire.packets[-1].time_ns
+    (found,) = [found for _, found in running.passes(EVERY) if found.code == "NETWORK_OUTAGE"]
+    assert (found.verdict, found.unknown_because) == ("unknown", "clock")
+    assert [found] == [finding for finding in judged(talk) if finding.code == "NETWORK_OUTAGE"]
+
+
 def test_a_state_is_saved_between_two_ticks() -> None:
     make, seconds = OVER["THROTTLED"]
     talk = make()
