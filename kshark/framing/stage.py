@@ -85,7 +85,8 @@ class Framing:
     def tick(self, chunks: Chunks, clock_ns: int, tick: Tick | None) -> list[Line]:
         """Return the time line as far as it is certain at this time, and the tick itself if nothing is held.
 
-        Packets after it wait in the same way: what is held for longer than limits.HELD_NS becomes known late.
+        The order does not depend on ticks: what other connections are not held for any more at this time is late when
+        its packet comes, by the clock of that packet.
         """
         self._clock.tick(clock_ns)
         if chunks.items:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from kshark import limits
 from kshark.analysis import RULES
 from kshark.analysis.facts.bases import Duration
 from kshark.api_keys import PRODUCE
@@ -258,6 +259,17 @@ def test_to_list_what_lasts_changes_nothing(code: str) -> None:
         it.passes(3)
     running.run.lasting()
     assert running.close() == plain.close()
+
+
+def test_some_of_many_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = Conversation()
+    for host in range(1, 6):
+        talk.member("a", connection=talk.connection(host=f"10.0.0.{host}")).share_fetch(0, [0])
+    running = Running(talk)
+    running.passes(20)
+    assert len(lasting(running, "REQUEST_OVERDUE")) == 5
+    monkeypatch.setattr(limits, "LASTING", 2)
+    assert len(running.run.lasting()) == 2
 
 
 def test_it_is_listed_no_more_when_it_is_over() -> None:

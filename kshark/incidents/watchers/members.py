@@ -216,11 +216,12 @@ class Members(Watcher):
 
     def _over(self, key: tuple[str, str], fetcher: _Fetcher, until: PacketTime | None) -> Iterator[Incident]:
         """End the incident of a member, if it had stopped; until None: with the capture."""
-        if fetcher.has_stopped:
-            yield from self._stopped(key, fetcher, until)
-            fetcher.has_stopped = fetcher.since is None or fetcher.flow is None or fetcher.heard is None
+        for incident in self._stopped(key, fetcher, until) if fetcher.has_stopped else NOTHING:
+            fetcher.has_stopped = False
+            yield incident
 
     def _stopped(self, key: tuple[str, str], fetcher: _Fetcher, until: PacketTime | None) -> Iterator[Incident]:
+        """Yield the incident of a member that has stopped, unless it had to wait."""
         since, flow, heard = fetcher.since, fetcher.flow, fetcher.heard
         if since is None or flow is None or heard is None:
             return
