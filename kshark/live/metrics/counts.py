@@ -163,6 +163,9 @@ class LiveCounts:
         self._forget_quiet(judged_ns)
         return {
             "kshark_findings": self._findings.series(),
+            "kshark_incidents": _largest(
+                Counter((it.code, label(it.broker), label(it.group_id)) for it in run.lasting())
+            ),
             "kshark_error_responses": self._errors.series(),
             "kshark_requests": self._requests.series(),
             "kshark_request_work_seconds": {(api,): tuple(counts) for api, counts in self._work.items()},

@@ -51,6 +51,13 @@ FAMILIES: Final = (
         details=True,
     ),
     Family(
+        "kshark_incidents",
+        "gauge",
+        "Incidents that last now, such as a broker that does not answer: kshark explain CODE says more. They become "
+        "findings when they end.",
+        ("code", "broker", "group"),
+    ),
+    Family(
         "kshark_error_responses",
         "counter",
         "Responses with this error code at any depth. A response counts once for each of its codes and groups.",

@@ -17,13 +17,13 @@ from kshark.error_names import ERROR_NAMES
 from kshark.live.metrics.counts import QUIET_NS
 from kshark.live.metrics.members import GONE_NS
 from kshark.metrics import ShareCounting, listed
-from kshark.model import Event, Exchange
+from kshark.model import Event, Exchange, Tick
 from kshark.names import TopicNames
 from kshark.pipeline import JUDGED, Engine
 from kshark.run import Run
 from tests.analysis.coordinators import leader
 from tests.analysis.talks import batch_of, handed, left, unchanged
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, TOPIC, Connection, Conversation, registry
+from tests.conversation import BROKER, INVALID_SHARE_SESSION_EPOCH, TOPIC, Connection, Conversation, registry
 from tests.live.metrics.scraped import Watched, total
 from tests.shared import CAPTURES, shared
 
@@ -304,6 +304,23 @@ def test_connections_and_brokers_are_the_open_ones() -> None:
     assert total(found, "kshark_brokers") == 1
     two.reset()
     assert total(watch.talk(talk).scrape(), "kshark_connections") == 0
+
+
+def test_what_lasts_now_is_a_gauge_and_becomes_a_finding() -> None:
+    talk = Conversation()
+    late = talk.member("a").share_fetch(0, [0])
+    watch = Watched().talk(talk)
+    overdue = {"code": "REQUEST_OVERDUE", "broker": BROKER}
+    assert total(watch.scrape(), "kshark_incidents") == 0
+    begin_ns = talk.wire.time_ns
+    watch.take(Tick(begin_ns + quarter * 250_000_000) for quarter in range(80))
+    assert total(watch.scrape(), "kshark_incidents", **overdue) == 1
+    assert total(watch.scrape(), "kshark_findings_total", code="REQUEST_OVERDUE") == 0
+    talk.pause(20)
+    late.answered()
+    found = watch.talk(talk).scrape()
+    assert total(found, "kshark_incidents") == 0
+    assert total(found, "kshark_findings_total", code="REQUEST_OVERDUE") == 1
 
 
 # -- labels
