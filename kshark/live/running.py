@@ -96,7 +96,7 @@ class Running:
             self.totals.packets += len(item.number)
             item.secrets = self._keys()
             self._packets(item)
-        if item is not None and not isinstance(item, Tick):
+        if item is not None:
             for page in self._engine.feed(item):
                 self._page(page)
 
