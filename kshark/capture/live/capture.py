@@ -297,6 +297,11 @@ def _sentence(interfaces: Sequence[str], said: dict[str, Any] | None) -> str:
             f"the spool cannot be written in {tempfile.gettempdir()}: {said['error'].lower()}; name a folder that the "
             "user of the capture (-Z) may write in TMPDIR"
         )
+    if said["user"]:
+        return (
+            "root without the capabilities CAP_SETUID and CAP_SETGID cannot become another user: add them, or stay root "
+            "with -Z root"
+        )
     if said["errno"] in (errno.EPERM, errno.EACCES):
         return _MISSING_RIGHTS.format(names=names)
     return f"{names}: {said['error']}"

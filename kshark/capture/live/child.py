@@ -58,6 +58,10 @@ NS_PER_MS = 1_000_000
 FULL_WAIT_S = 0.1
 
 
+class CannotChange(OSError):
+    """This process may not become another user."""
+
+
 class Ring:
     """The packet socket of one interface and its ring of blocks. `any` stands for all interfaces."""
 
@@ -368,9 +372,12 @@ def give_up_rights(user: list[int] | None) -> None:
     """Become this user (uid, gid) if we are root, and give up all capabilities for good."""
     if user is not None and os.geteuid() == 0:
         uid, gid = user
-        os.setgroups([])
-        os.setresgid(gid, gid, gid)
-        os.setresuid(uid, uid, uid)
+        try:
+            os.setgroups([])
+            os.setresgid(gid, gid, gid)
+            os.setresuid(uid, uid, uid)
+        except OSError as error:
+            raise CannotChange(error.errno, error.strerror) from None
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
@@ -387,7 +394,10 @@ def main() -> None:
         Capture(control, json.loads(control.recv(1 << 20))).run()
     except OSError as error:
         try:
-            send(control, "failed", errno=error.errno, error=error.strerror or str(error), file=error.filename)
+            user = isinstance(error, CannotChange)
+            send(
+                control, "failed", errno=error.errno, error=error.strerror or str(error), file=error.filename, user=user
+            )
         except OSError:
             sys.exit(1)
 
