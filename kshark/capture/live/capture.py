@@ -299,8 +299,8 @@ def _sentence(interfaces: Sequence[str], said: dict[str, Any] | None) -> str:
         )
     if said["user"]:
         return (
-            "root without the capabilities CAP_SETUID and CAP_SETGID cannot become another user: add them, or stay root "
-            "with -Z root"
+            "root without the capabilities CAP_SETUID and CAP_SETGID cannot become another user: add them, or stay "
+            "root with -Z root"
         )
     if said["errno"] in (errno.EPERM, errno.EACCES):
         return _MISSING_RIGHTS.format(names=names)

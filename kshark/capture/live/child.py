@@ -370,7 +370,7 @@ def send(control: socket.socket, event: str, **facts: Any) -> None:
 
 def give_up_rights(user: list[int] | None) -> None:
     """Become this user (uid, gid) if we are root, and give up all capabilities for good."""
-    if user is not None and os.geteuid() == 0:
+    if user is not None and user[0] and os.geteuid() == 0:
         uid, gid = user
         try:
             os.setgroups([])
