@@ -56,9 +56,12 @@ class TimeOrder:
         while self._held and self._is_free(self._held[0]):
             yield self._next()
 
-    def flush(self, until_ns: int = _NEVER) -> Iterator[PacketBatch | Weird]:
+    def flush(self, until_ns: int | None = None) -> Iterator[PacketBatch | Weird]:
         """Yield what is held back, up to a time: the capture ends, or no earlier packet can come."""
-        while self._held and (isinstance(self._held[0], Weird) or int(self._held[0].time_ns[-1]) <= until_ns):
+        while self._held:
+            first = self._held[0]
+            if until_ns is not None and isinstance(first, PacketBatch) and int(first.time_ns[-1]) > until_ns:
+                return
             yield self._next()
 
     def _is_free(self, item: PacketBatch | Weird) -> bool:
