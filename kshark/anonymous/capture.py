@@ -191,4 +191,3 @@ def _write(target: Path, packets: list[tuple[_Segment, Rewritten]]) -> None:
                 wire_length=np.array([wire for _, wire in made], np.int64),
             )
             file.write(writer.packets(batch, same_origin(interface, len(page))))
-        file.write(writer.statistics())

@@ -100,7 +100,7 @@ class Copy:
         if self._writer is None:
             self._writer = PcapngWriter(origins)
             self._write(self._writer.begin())
-        self._write(self._writer.statistics())
+        self._write(self._writer.statistics(origins.dropped))
 
     def _options(
         self, batch: PacketBatch, rows: Int64s, taken: list[tuple[int, tuple[Option, ...]]]

@@ -36,6 +36,7 @@ NO_COUNTS: Final[Mapping[int, int]] = MappingProxyType({})
 
 _BYTE_ORDER: Final = 0x1A2B3C4D
 _APPLICATION: Final = 4
+_ISB_STARTTIME: Final = 2
 _NANOSECONDS: Final = (IF_TSRESOL, b"\x09")
 #: Bytes of a comment: more do not fit into an option.
 COMMENT_BYTES: Final = 60_000
@@ -61,14 +62,21 @@ class PcapngWriter:
         self._interfaces: dict[int, int] = {}
         self._last_ns = 0
 
-    def begin(self, interfaces: Iterable[int] = ()) -> bytes:
-        """Return the section header, with the comments of the sections known so far, and some interfaces."""
+    def begin(self) -> bytes:
+        """Return the section header, with the comments of the sections known so far."""
         once = {code: (code, value) for code, value in self._origins.section if code not in (COMMENT, _APPLICATION)}
         comments = [option for option in self._origins.section if option[0] == COMMENT]
         listed = [*comments, *once.values(), (_APPLICATION, self._application.encode())]
         (kind,) = struct.unpack("<I", MAGIC)
-        header = _block(kind, struct.pack("<IHHq", _BYTE_ORDER, 1, 0, -1) + _options(listed))
-        return header + b"".join(map(self._described, interfaces))
+        return _block(kind, struct.pack("<IHHq", _BYTE_ORDER, 1, 0, -1) + _options(listed))
+
+    def describe(self, interfaces: Iterable[int]) -> bytes:
+        """Return the interfaces that are new, by their numbers in the origins."""
+        return b"".join(self._described(number) for number in interfaces if number not in self._interfaces)
+
+    @property
+    def has_interfaces(self) -> bool:
+        return bool(self._interfaces)
 
     def secrets(self, key_log: bytes) -> bytes:
         """Return the secrets of the packets after them, from lines of a TLS key log."""
@@ -80,34 +88,35 @@ class PcapngWriter:
         `interfaces`: of each row, as numbers of the origins. `options`: those of rows that have some. A time before
         1970 becomes 1970.
         """
-        if not len(interfaces):
-            return b""
         found = np.unique(interfaces)
-        new = [self._described(number) for number in found.tolist() if number not in self._interfaces]
+        new = self.describe(found.tolist())
         numbers = np.array([self._interfaces[number] for number in found.tolist()], np.int64)
-        self._last_ns = max(0, int(batch.time_ns[-1]))
-        blocks = packet_blocks(batch, numbers[np.searchsorted(found, interfaces)], options)
-        return b"".join((*new, blocks))
+        self._last_ns = max(self._last_ns, int(batch.time_ns.max(initial=0)))
+        return new + packet_blocks(batch, numbers[np.searchsorted(found, interfaces)], options)
 
-    def statistics(self, received: Mapping[int, int] = NO_COUNTS, *, all_interfaces: bool = False) -> bytes:
-        """Return the counters of the interfaces: how many packets each dropped, and how many it received if given.
+    def statistics(
+        self, dropped: Mapping[int, int], received: Mapping[int, int] = NO_COUNTS, since_ns: int | None = None
+    ) -> bytes:
+        """Return counters of interfaces: how many packets each dropped, and how many it received, if it is counted.
 
-        Only those that dropped packets, unless it is all of them. `received` is by number of the origins. Later
-        counters replace earlier ones.
+        Both are by number of the origins, and since the beginning of the file, at `since_ns` if given; later counters
+        replace earlier ones. Interfaces of which nothing is counted are left out.
         """
         return b"".join(
             _block(
                 INTERFACE_STATISTICS,
-                struct.pack("<III", interface, self._last_ns >> 32, self._last_ns & _LOW)
+                struct.pack("<I", interface)
+                + _time(self._last_ns)
                 + _options(
                     [
+                        *([] if since_ns is None else [(_ISB_STARTTIME, _time(since_ns))]),
                         *([(ISB_IFRECV, struct.pack("<Q", received[found]))] if found in received else []),
-                        (ISB_IFDROP, struct.pack("<Q", self._origins.dropped[found])),
+                        (ISB_IFDROP, struct.pack("<Q", dropped.get(found, 0))),
                     ]
                 ),
             )
             for found, interface in self._interfaces.items()
-            if all_interfaces or self._origins.dropped[found]
+            if dropped.get(found) or found in received
         )
 
     def _described(self, found: int) -> bytes:
@@ -128,13 +137,15 @@ def packet_blocks(batch: PacketBatch, interfaces: Int64s, options: PacketOptions
 
     `interfaces` are their numbers in the section.
     """
+    if not len(batch.number):
+        return b""
     tails = {row: _options(listed) for row, listed in options.items() if listed}
     sizes = block_sizes(batch)
     for row, tail in tails.items():
         sizes[row] += len(tail)
     ends = np.cumsum(sizes)
     begins = ends - sizes
-    total = int(ends[-1]) if len(ends) else 0
+    total = int(ends[-1])
     # captured bytes first: they are copied in whole steps, and what is too much is overwritten by the blocks around
     blocks = np.zeros(total + _STEP, np.uint8)
     _copy(batch, blocks, begins + _PACKET.size)
@@ -202,6 +213,10 @@ def _options(options: Iterable[Option]) -> bytes:
     """Return a list of options with its end."""
     listed = b"".join(struct.pack("<HH", code, len(value)) + _padded(value) for code, value in options)
     return listed + bytes(4) if listed else b""
+
+
+def _time(time_ns: int) -> bytes:
+    return struct.pack("<II", time_ns >> 32, time_ns & _LOW)
 
 
 def _padded(value: bytes) -> bytes:
