@@ -15,8 +15,6 @@ from tests.capture.files import read, rows_of
 
 LENGTH = strategies.one_of(strategies.integers(0, 70), strategies.just(1500))
 LENGTHS = strategies.lists(LENGTH, min_size=1, max_size=40)
-    strategies.one_of(strategies.integers(0, 70), strategies.just(1500)), min_size=1, max_size=40
-)
 
 
 def batch_of(lengths: list[int], order: Random) -> PacketBatch:
