@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from kshark.capture.selection import Selection
 from kshark.endpoints import host_of
 from kshark.model import Event, Exchange, Finding, Flow, Opened
+from kshark.units import duration
 
 #: How much of a capture is chosen: the connections of the clients concerned, all of their groups, all with their
 #: brokers, or everything.
@@ -16,10 +17,14 @@ Reach = Literal["clients", "groups", "brokers", "everything"]
 
 
 class Scope(NamedTuple):
-    """A part of a capture around a finding. `to_end`: not only up to the finding's last packet."""
+    """A part of a capture around a finding. `to_end`: not only up to the finding's last packet.
+
+    `before_ns`: without connections that ended so long before the finding and that its evidence does not need.
+    """
 
     reach: Reach
     to_end: bool
+    before_ns: int | None = None
 
     @property
     def text(self) -> str:
@@ -29,12 +34,15 @@ class Scope(NamedTuple):
             "brokers": "all connections with the brokers concerned",
             "everything": "everything",
         }[self.reach]
+        if self.before_ns is not None:
+            what += f" that did not end more than {duration(self.before_ns)} before it"
         return f"{what}, to the end of the capture" if self.to_end else f"{what}, up to the last packet of the evidence"
 
 
-_REACHES: tuple[Reach, ...] = ("clients", "groups", "brokers", "everything")
+#: From the narrowest.
+REACHES: tuple[Reach, ...] = ("clients", "groups", "brokers", "everything")
 #: The scopes to try, from the smallest.
-SCOPES = tuple(Scope(reach, to_end) for reach in _REACHES for to_end in (False, True))
+SCOPES = tuple(Scope(reach, to_end) for reach in REACHES for to_end in (False, True))
 
 
 class Connections:
@@ -61,11 +69,17 @@ class Connections:
         flows = self._reached(finding, scope.reach)
         if flows is None:
             return None
+        since_ns = 0 if scope.before_ns is None else finding.time_ns - scope.before_ns
+        named = _flows_of(finding)
         selection = Selection()
         for flow in flows:
-            if flow.first_packet <= last:
+            if flow.first_packet <= last and (flow.last_time_ns >= since_ns or flow.id in named):
                 selection.add(flow.ends, flow.first_packet, min(last, max(flow.last_packet, flow.first_packet)))
         return selection
+
+    def named(self, finding: Finding) -> list[Flow]:
+        """Return the connections of a finding's evidence."""
+        return [self._flows[number] for number in sorted(_flows_of(finding)) if number in self._flows]
 
     def _add(self, exchange: Exchange) -> None:
         request = exchange.request or exchange.response
@@ -86,8 +100,8 @@ class Connections:
                 self._of["member", group_id, member_id].add(flow.id)
 
     def _reached(self, finding: Finding, reach: Reach) -> list[Flow] | None:
-        named = {witness.flow for witness in finding.witness} | {finding.flow}
-        flows = [self._flows[number] for number in sorted(named) if number in self._flows]
+        named = _flows_of(finding)
+        flows = self.named(finding)
         if reach == "everything":
             return [*self._flows.values()]
         if reach == "groups" and finding.group_id is None:
@@ -113,6 +127,11 @@ class Connections:
 
 
 _NEVER = (1 << 62) - 1
+
+
+def _flows_of(finding: Finding) -> set[int]:
+    """Return the connections of a finding's evidence."""
+    return {witness.flow for witness in finding.witness} | {finding.flow}
 
 
 def last_packet(finding: Finding) -> int:
