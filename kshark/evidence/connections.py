@@ -35,7 +35,7 @@ class Scope(NamedTuple):
             "everything": "everything",
         }[self.reach]
         if self.before_ns is not None:
-            what += f" that did not end more than {duration(self.before_ns)} before it"
+            what += f" except those that ended more than {duration(self.before_ns)} before"
         return f"{what}, to the end of the capture" if self.to_end else f"{what}, up to the last packet of the evidence"
 
 

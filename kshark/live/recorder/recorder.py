@@ -124,6 +124,7 @@ class Recorder:
         if not started.helper.is_idle:
             self._say(f"recordings are still being written to {self._folder}")
         started.helper.close(1.0 if started.helper.is_idle else 0.0)
+        self._started = None
         for note in self.notes():
             self._say(note)
 
@@ -181,12 +182,7 @@ class Recorder:
         for result in started.results():
             self.saved += result.saved
             for saved in result.saved:
-                gives = {
-                    True: "; it gives the finding again",
-                    False: "; the finding rests on earlier packets",
-                    None: "",
-                }
-                self._say(f"saved {self._folder}/{safe(saved.name)} ({size(saved.size)}){gives[saved.gives]}")
+                self._say(f"saved {self._folder}/{safe(saved.name)} ({size(saved.size)}){_GIVES[saved.gives]}")
             for failure in result.failures:
                 self._say(f"a recording cannot be saved: {failure}")
 
