@@ -17,6 +17,7 @@ from kshark.analysis import (
     Analyzer,
     By,
     ClientCoverage,
+    Listed,
     MemberKey,
     Observed,
     Observer,
@@ -39,8 +40,9 @@ class Run:
     """Judge one capture. Its events come page by page in the order of the time line.
 
     `shows`: return and keep only findings for which it is true. `keeps`: keep findings. `sessions`: keep share sessions
-    too. `coverage`: count it; as Parties: also by client. `named`: learn the names of topics. `complete`: the capture
-    holds all traffic of its clients."""
+    too. `listing`: return sessions and their requests by `listed`, and keep no sessions. `coverage`: count it; as
+    Parties: also by client. `named`: learn the names of topics. `complete`: the capture holds all traffic of its
+    clients."""
 
     def __init__(
         self,
@@ -49,11 +51,13 @@ class Run:
         shows: Callable[[Finding], bool] | None = None,
         keeps: bool = True,
         sessions: bool = False,
+        listing: bool = False,
         coverage: bool | Parties = False,
         named: bool = False,
         complete: bool = False,
     ) -> None:
-        self._analyzer = Analyzer(sessions=sessions, coverage=coverage, complete=complete)
+        self._analyzer = Analyzer(sessions=sessions or listing, steps=listing, coverage=coverage, complete=complete)
+        self._is_listing = listing
         self._incidents = Incidents(registry, complete=complete)
         self._observer = Observer(registry, coverage=bool(coverage))
         self._reads = ReadByClient(coverage) if isinstance(coverage, Parties) else None
@@ -91,6 +95,10 @@ class Run:
         findings = self._proved([*last, *self._incidents.close()])
         return [*findings, *self._certain([*self._excusable])]
 
+    def listed(self) -> list[Listed]:
+        """Return the share sessions that ended and the requests since the last call."""
+        return self._analyzer.listed()
+
     @property
     def observed(self) -> Observed:
         """The counts of the capture so far."""
@@ -119,7 +127,8 @@ class Run:
     def _proved(self, findings: list[Finding]) -> list[Finding]:
         self._observer.observed.explained.update(self._incidents.refusals)
         self._incidents.refusals.clear()
-        self.sessions.add(self._analyzer.listed())
+        if not self._is_listing:
+            self.sessions.add(self._analyzer.listed())
         if self._shows is not None:
             findings = [*filter(self._shows, findings)]
         if not EXCUSABLE.isdisjoint([finding.code for finding in findings]):

@@ -23,6 +23,7 @@ from kshark.cli.check import (
     verdict,
 )
 from kshark.cli.importing import import_all
+from kshark.cli.live_files import LiveFiles, add_files
 from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, disk_size, ports
 from kshark.cli.printed_findings import Printed, show
 from kshark.cli.read import Print, printing
@@ -87,6 +88,7 @@ def arguments(parser: Parser) -> None:
         metavar="SIZE",
         help="packets that wait to be judged take up to SIZE on disk, in TMPDIR (4GB)",
     )
+    add_files(parser)
     add_filter(parser, "only messages that pass the filter, and findings based on one")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages (Ctrl-C stops too)")
     add_format(parser, "text", "json")
@@ -113,22 +115,24 @@ def run(args: Namespace) -> int:
         raise UsageError("no interface given; name one with -i (ip link lists them, any stands for all)")
     from kshark.capture.live import LiveCapture, chosen_user, give_up_rights  # only for Linux
 
-    sink = Sink(sys.stdout)
+    files = LiveFiles(args)
+    args.quiet = args.quiet or files.takes_output
+    sink = Sink(sys.stderr if files.takes_output else sys.stdout)
     shown = not args.quiet
-    opening: Opening = (args.records and shown) or "checked"
+    opening: Opening = (args.records and shown) or ("headers" if files.needs_tables and args.records else "checked")
     read = Options(
         records=opening,
         payload=args.payload,
         kafka_ports=ports(args),
         max_request_bytes=args.max_request_bytes,
-        embedded=shown,
+        embedded=shown or files.needs_tables,
         secrets=args.secrets,
     )
     options = filtered(read, args)
     engine = Engine(options, registry(args))
     names = engine.back.names
     begin_capture(args, names)
-    output = _Lines(args, sink, printing(args, sink)(names), names)
+    output = _Lines(args, sink, printing(args, sink)(names), names, listing=files.needs_tables)
     user = chosen_user(args.user)
     capture = LiveCapture(
         *args.interfaces,
@@ -138,11 +142,26 @@ def run(args: Namespace) -> int:
         user=user,
         once=args.once,
     )
-    import_all(user)
-    give_up_rights(user)
+    try:
+        files.open(user, output.run)
+        import_all(user)
+        give_up_rights(user)
+        files.start()
+    except UsageError:
+        capture.close()
+        raise
     print(f"kshark: capturing on {', '.join(args.interfaces)}, Ctrl-C ends", file=sys.stderr, flush=True)
     keys = args.tls_keys.more if args.tls_keys is not None else bytes
-    running = Running(capture, engine, output.run, [output], keys=keys, is_done=lambda: output.is_complete)
+    running = Running(
+        capture,
+        engine,
+        output.run,
+        [output, *files.consumers],
+        keys=keys,
+        cut=files.cut,
+        is_done=lambda: output.is_complete or files.is_complete,
+        keeps_packets=files.keeps_packets,
+    )
     with ended_by_signals(running.end):
         running.run()
     print(f"kshark: {_captured(running.totals, capture)}", file=sys.stderr)
@@ -163,7 +182,7 @@ def _captured(totals: Totals, capture: LiveCapture) -> str:
 class _Lines:
     """Print the messages of each page, and after each message the findings that rest on it."""
 
-    def __init__(self, args: Namespace, sink: Sink, write: Print, names: TopicNames | None) -> None:
+    def __init__(self, args: Namespace, sink: Sink, write: Print, names: TopicNames | None, *, listing: bool) -> None:
         self.notes = Notes()
         self.code = 0
         #: True when `-c` messages were printed.
@@ -179,6 +198,7 @@ class _Lines:
             registry(args),
             shows=lambda finding: chosen(finding) and self._resting.shows(finding),
             keeps=False,
+            listing=listing,
             coverage=asks_for_coverage(args) and counted_requests(args, self._resting),
         )
         self._printed = Printed(FindingCounts(), Headlines())

@@ -34,7 +34,8 @@ class Totals(Struct):
 class Running:
     """A running capture with its consumers.
 
-    `keys` returns new lines of a TLS key log; `is_done` may end it early. `keeps_packets`: consumers want the packets
+    `keys` returns new lines of a TLS key log; `cut` the packets of a batch that are part of the capture; `is_done` may
+    end it early. `keeps_packets`: consumers want the packets
     that are not judged, too.
     """
 
@@ -46,6 +47,7 @@ class Running:
         consumers: Sequence[Consumer],
         *,
         keys: Callable[[], bytes] = bytes,
+        cut: Callable[[PacketBatch], PacketBatch] = lambda batch: batch,
         is_done: Callable[[], bool] = bool,
         keeps_packets: bool = False,
     ) -> None:
@@ -55,6 +57,7 @@ class Running:
         self._run = run
         self._consumers = consumers
         self._keys = keys
+        self._cut = cut
         self._is_done = is_done
         self._keeps_packets = keeps_packets
         self._since_ns = time.time_ns()
@@ -89,8 +92,9 @@ class Running:
 
     def _item(self, item: PacketBatch | Weird | Tick | None) -> None:
         if isinstance(item, PacketBatch):
-            self.totals.packets += len(item.number)
             item.secrets = self._keys()
+            item = self._cut(item)
+            self.totals.packets += len(item.number)
             self._packets(item)
         if item is not None and not isinstance(item, Tick):
             for page in self._engine.feed(item):
@@ -99,6 +103,7 @@ class Running:
     def _skip(self, item: PacketBatch | Weird | Tick | None) -> None:
         """Count packets for which no time is left; they are still written to files."""
         if isinstance(item, PacketBatch):
+            item = self._cut(item)
             self.totals.not_judged += len(item.number)
             self._packets(item)
         if not self._keeps_packets:
