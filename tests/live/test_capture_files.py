@@ -45,7 +45,7 @@ class Files:
             autostop(ends),
             ring_buffer(full),
             since_ns=BEGIN,
-            say=self.notes.append,
+            note=self.notes.append,
         )
 
     def give(self, batch: PacketBatch) -> PacketBatch:

@@ -58,7 +58,7 @@ class Live:
         self.notes: list[str] = []
         registry = registry or Registry()
         self.recorder = Recorder(
-            Saving(options, JUDGED, registry, "eth0"), Interfaces(["eth0"], 262_144), say=self.notes.append
+            Saving(options, JUDGED, registry, "eth0"), Interfaces(["eth0"], 262_144), note=self.notes.append
         )
         BEGUN.append(self.recorder)
         self.engine = Engine(JUDGED, registry)

@@ -30,7 +30,7 @@ class Exporting:
         self.notes: list[str] = []
         self.engine = Engine(OPTIONS, Registry())
         self.run = Run(Registry(), keeps=False, listing=True)
-        self.tables = Tables(str(folder), "eth0", {}, self.run, say=self.notes.append)
+        self.tables = Tables(str(folder), "eth0", {}, self.run, note=self.notes.append)
         self.seconds = 0
 
     def play(self, path: Path) -> None:

@@ -34,7 +34,7 @@ _NUMBERS: Final = 100_000
 _HEADER: Final = 120
 
 
-def say(sentence: str) -> None:
+def print_note(sentence: str) -> None:
     """Print a note."""
     print(f"kshark: {sentence}", file=sys.stderr, flush=True)
 
@@ -68,14 +68,14 @@ class CaptureFiles:
         *,
         since_ns: int,
         secrets: bool = False,
-        say: Callable[[str], object] = say,
+        note: Callable[[str], object] = print_note,
     ) -> None:
         self._path = path
         self._interfaces = interfaces
         self._rotation = Rotation(ends, full, since_ns, _HEADER)
         self._is_single = full == NO_CONDITIONS
         self._keep = full.files
-        self._say = say
+        self._note = note
         self._parts: list[Part] = []
         #: All TLS secrets so far: each file begins with them. None: they are not written.
         self._secrets: bytes | None = b"" if secrets else None
@@ -140,8 +140,8 @@ class CaptureFiles:
 
     def close(self, findings: Sequence[Finding]) -> None:
         self._close()
-        for note in self.notes():
-            self._say(note)
+        for sentence in self.notes():
+            self._note(sentence)
 
     def notes(self) -> list[str]:
         """Return what was written, in a sentence; nothing without files."""
@@ -209,10 +209,10 @@ class CaptureFiles:
         what = "standard output" if name == "-" else safe(name)
         if isinstance(error, BrokenPipeError):
             written.is_unread = True
-            self._say(f"{what}: nobody reads it any more; the capture ends")
+            self._note(f"{what}: nobody reads it any more; the capture ends")
             return
         why = error.strerror or str(error)
-        self._say(
+        self._note(
             f"{what}: {why[:1].lower() + why[1:]}, after {counted(written.packets, 'packet')}; "
             "no more is written, and packets are judged as before"
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kshark.errors import UsageError
 from kshark.live.consumer import Status
-from kshark.live.files.capture_files import say
+from kshark.live.files.capture_files import print_note
 from kshark.live.files.folder import need_writable
 from kshark.model import Event, Finding, PacketBatch
 from kshark.output.local_folder import local_folder
@@ -31,14 +31,14 @@ class Tables:
     """
 
     def __init__(
-        self, folder: str, name: str, options: dict[str, Any], run: Run, *, say: Callable[[str], object] = say
+        self, folder: str, name: str, options: dict[str, Any], run: Run, *, note: Callable[[str], object] = print_note
     ) -> None:
         _need_pyarrow()
         self._folder = local_folder(folder, "--export")
         self._name = name
         self._options = options
         self._run = run
-        self._say = say
+        self._note = note
         self._export: Export | None = None
         self._part: PartWriter | None = None
         self._due_ns = 0
@@ -87,7 +87,7 @@ class Tables:
         export = self._export
         if export is not None:
             self._end()
-            self._say(f"wrote {counted(export.rows.total(), 'row')} of tables to {safe(str(self._folder))}")
+            self._note(f"wrote {counted(export.rows.total(), 'row')} of tables to {safe(str(self._folder))}")
 
     def _commit(self, part: PartWriter) -> None:
         assert self._export is not None
@@ -100,7 +100,7 @@ class Tables:
         try:
             write(self._part)
         except OSError as error:
-            self._say(
+            self._note(
                 f"{safe(str(self._folder))}: {error.strerror or error}; no more rows are written, those of the last "
                 "minute are lost, and packets are judged as before"
             )

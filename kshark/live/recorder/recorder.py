@@ -15,7 +15,7 @@ import msgspec
 from kshark.errors import UsageError
 from kshark.limits import TLS_SECRETS_BYTES
 from kshark.live.consumer import Status
-from kshark.live.files.capture_files import say
+from kshark.live.files.capture_files import print_note
 from kshark.live.files.folder import need_writable
 from kshark.live.files.interfaces import Interfaces
 from kshark.live.recorder.due import Due, DueRecordings
@@ -43,11 +43,11 @@ class Recorder:
     packet and before there are threads. Raises UsageError for a folder that cannot be used.
     """
 
-    def __init__(self, saving: Saving, interfaces: Interfaces, *, say: Callable[[str], object] = say) -> None:
+    def __init__(self, saving: Saving, interfaces: Interfaces, *, note: Callable[[str], object] = print_note) -> None:
         options = saving.recorder
         self._saving = saving
         self._interfaces = interfaces
-        self._say = say
+        self._note = note
         self._due = DueRecordings(options)
         self._asked: deque[str] = deque()
         self._now_ns = 0
@@ -76,7 +76,7 @@ class Recorder:
         folder = PrivateFolder()
         self._started = _Started(folder, self._saving, self._interfaces)
         if folder.free < options.held_bytes:
-            self._say(
+            self._note(
                 f"the flight recorder may hold {size(options.held_bytes)}, and {folder.path.parent} has room for "
                 f"{size(folder.free)}; name another folder with TMPDIR=DIR, or hold less with --record"
             )
@@ -122,11 +122,11 @@ class Recorder:
             started.helper.wait(until - time.monotonic())
             self._take_results(started)
         if not started.helper.is_idle:
-            self._say(f"recordings are still being written to {self._folder}")
+            self._note(f"recordings are still being written to {self._folder}")
         started.helper.close(1.0 if started.helper.is_idle else 0.0)
         self._started = None
-        for note in self.notes():
-            self._say(note)
+        for sentence in self.notes():
+            self._note(sentence)
 
     def notes(self) -> list[str]:
         """Return what was saved, in a sentence; nothing if nothing was to be saved."""
@@ -149,7 +149,7 @@ class Recorder:
         try:
             use(self._started.segments)
         except OSError as error:
-            self._say(
+            self._note(
                 f"the flight recorder stops: {error.strerror or error} in {self._started.folder.path.parent}; "
                 "packets are judged as before"
             )
@@ -176,15 +176,15 @@ class Recorder:
         try:
             started.begin(dues, self._keys)
         except OSError as error:
-            self._say(f"{counted(len(dues), 'recording')} cannot be saved: {error.strerror or error}")
+            self._note(f"{counted(len(dues), 'recording')} cannot be saved: {error.strerror or error}")
 
     def _take_results(self, started: _Started) -> None:
         for result in started.results():
             self.saved += result.saved
             for saved in result.saved:
-                self._say(f"saved {self._folder}/{safe(saved.name)} ({size(saved.size)}){_GIVES[saved.gives]}")
+                self._note(f"saved {self._folder}/{safe(saved.name)} ({size(saved.size)}){_GIVES[saved.gives]}")
             for failure in result.failures:
-                self._say(f"a recording cannot be saved: {failure}")
+                self._note(f"a recording cannot be saved: {failure}")
 
 
 class _Started:
