@@ -1,4 +1,4 @@
-"""What `kshark live` writes: captures (`-w`), tables (`--export`), and recordings around violations (`--record`)."""
+"""Files that `kshark live` writes: captures (`-w`), tables (`--export`), recordings around violations (`--record`)."""
 
 from __future__ import annotations
 

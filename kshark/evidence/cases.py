@@ -29,7 +29,7 @@ _NAME_LENGTH: Final = 80
 
 
 class Recorded(Struct):
-    """What a flight recorder held when it wrote a case: packets of these interfaces from a time to a time.
+    """The packets that a flight recorder held when it wrote a case: of these interfaces, from a time to a time.
 
     `missed`: findings like it since the recording before, which have no file. `is_cut`: the evidence began before.
     """

@@ -219,7 +219,7 @@ class CaptureFiles:
 
 
 class _Written:
-    """What was written so far."""
+    """Counts of what was written so far."""
 
     def __init__(self) -> None:
         self.files = 0

@@ -21,7 +21,7 @@ _FORM: Final = "--on-violation save=DIR,before=30s,after=5s,per=5m,keep=50"
 
 
 class RecorderOptions(NamedTuple):
-    """What is held, and what is saved where.
+    """The packets that are held, and which of them are saved where.
 
     Around a violation, connections that ended `before_ns` earlier are left out; the packets of `after_ns` are awaited.
     Of one cause and member at most one recording is saved `per_ns`; only the last `keep` recordings stay. `codes`:

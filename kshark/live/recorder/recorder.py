@@ -87,7 +87,7 @@ class Recorder:
 
     @property
     def state(self) -> str:
-        """What is held: `60.0 s/112 MB`; empty if nothing is."""
+        """Time and bytes that are held: `60.0 s/112 MB`; empty before the start."""
         started = self._started
         return "" if started is None else f"{duration(started.segments.span_ns)}/{size(started.segments.size)}"
 

@@ -69,7 +69,7 @@ class Result(Struct):
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """What all recordings of a capture have in common.
+    """Write the recordings of a job; its attributes are those of the capture.
 
     `interfaces`: the names of those captured. `secrets`: recordings get the TLS secrets. `check`: options that `kshark
     check` needs to read one.
@@ -168,7 +168,7 @@ class Saving:
 
 
 class _Again:
-    """What the packets that are held show when they are read again: findings with these causes, and connections."""
+    """Reads the held packets again, for findings with these causes and for connections."""
 
     def __init__(self, held: Copied, findings: Sequence[Finding]) -> None:
         self.connections = Connections()

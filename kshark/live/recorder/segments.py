@@ -84,7 +84,7 @@ class Segments:
 
     @property
     def held(self) -> Held | None:
-        """What is held in complete files; None if there are no packets."""
+        """The packets in complete files; None if there are none."""
         if not self._complete:
             return None
         first, last = self._complete[0], self._complete[-1]
