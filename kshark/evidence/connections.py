@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from kshark.capture.selection import Selection
 from kshark.endpoints import host_of
-from kshark.model import Event, Exchange, Finding, Flow, Opened
+from kshark.model import Closed, Event, Exchange, Finding, Flow, Opened
 from kshark.units import duration
 
 #: How much of a capture is chosen: the connections of the clients concerned, all of their groups, all with their
@@ -45,10 +45,24 @@ REACHES: tuple[Reach, ...] = ("clients", "groups", "brokers", "everything")
 SCOPES = tuple(Scope(reach, to_end) for reach in REACHES for to_end in (False, True))
 
 
-class Connections:
-    """Takes the pages of a capture, and chooses the connections around a finding."""
+class Chooses(Protocol):
+    """Chooses the packets around a finding."""
 
-    def __init__(self) -> None:
+    def selection(self, finding: Finding, scope: Scope) -> Selection | None:
+        """Return the packets of a scope; None if it has no more than a smaller one."""
+
+
+class Connections:
+    """Takes the pages of a capture, and chooses the connections around a finding.
+
+    `held_ns`: forget connections that ended so long ago; None: remember all.
+    """
+
+    def __init__(self, held_ns: int | None = None) -> None:
+        self._held_ns = held_ns
+        #: Connections that ended and will be forgotten, and what those that are open belong to.
+        self._ended: deque[tuple[int, int]] = deque()
+        self._keys: defaultdict[int, set[tuple[str | None, ...]]] = defaultdict(set)
         self._flows: dict[int, Flow] = {}
         #: Connections by what they belong to: ("client", host, client id), ("member", group, member),
         #: ("group", group), ("broker", broker).
@@ -62,6 +76,9 @@ class Connections:
                 self._add(event)
             elif type(event) is Opened:
                 self._flows[event.flow.id] = event.flow
+            elif type(event) is Closed and self._held_ns is not None:
+                self._ended.append((event.time_ns, event.flow.id))
+                self._forget(event.time_ns - self._held_ns)
 
     def selection(self, finding: Finding, scope: Scope) -> Selection | None:
         """Return the packets of a scope; None if it has no more than a smaller one."""
@@ -81,6 +98,26 @@ class Connections:
         """Return the connections of a finding's evidence."""
         return [self._flows[number] for number in sorted(_flows_of(finding)) if number in self._flows]
 
+    @property
+    def flows(self) -> Iterable[Flow]:
+        """All connections that are remembered."""
+        return self._flows.values()
+
+    def _forget(self, before_ns: int) -> None:
+        while self._ended and self._ended[0][0] < before_ns:
+            _, number = self._ended.popleft()
+            self._flows.pop(number, None)
+            self._latest.pop(number, None)
+            for key in self._keys.pop(number, ()):
+                self._of[key].discard(number)
+                if not self._of[key]:
+                    del self._of[key]
+
+    def _belongs(self, flow: Flow, *key: str | None) -> None:
+        self._of[key].add(flow.id)
+        if self._held_ns is not None:
+            self._keys[flow.id].add(key)
+
     def _add(self, exchange: Exchange) -> None:
         request = exchange.request or exchange.response
         if request is None:
@@ -92,12 +129,12 @@ class Connections:
         if self._latest.get(flow.id) == latest:
             return
         self._latest[flow.id] = latest
-        self._of["client", host_of(flow.client), client_id].add(flow.id)
-        self._of["broker", flow.broker].add(flow.id)
+        self._belongs(flow, "client", host_of(flow.client), client_id)
+        self._belongs(flow, "broker", flow.broker)
         if isinstance(group_id, str):
-            self._of["group", group_id].add(flow.id)
+            self._belongs(flow, "group", group_id)
             if isinstance(member_id, str):
-                self._of["member", group_id, member_id].add(flow.id)
+                self._belongs(flow, "member", group_id, member_id)
 
     def _reached(self, finding: Finding, reach: Reach) -> list[Flow] | None:
         named = _flows_of(finding)
@@ -109,7 +146,7 @@ class Connections:
         reached = named | set(self._of.get(("member", finding.group_id, finding.member_id), ()))
         for flow in flows:
             for key in self._clients_of(flow):
-                reached |= self._of[key]
+                reached |= self._of.get(key, set())
         if reach == "groups":
             reached |= self._of.get(("group", finding.group_id), set())
         elif reach == "brokers":

@@ -23,7 +23,7 @@ from kshark.evidence import folder
 from kshark.evidence.capture import Copied, rewrite
 from kshark.evidence.cases import Case
 from kshark.evidence.comments import NewComments, add_finding, add_messages, signed
-from kshark.evidence.connections import REACHES, SCOPES, Connections, Scope
+from kshark.evidence.connections import REACHES, SCOPES, Chooses, Scope
 from kshark.evidence.text import Written, write_texts
 from kshark.model import Finding
 from kshark.output.findings import packets_of
@@ -66,7 +66,7 @@ class Attempt(NamedTuple):
 
 def write_evidence(
     capture: Copied,
-    connections: Connections,
+    connections: Chooses,
     cases: Sequence[Case],
     target: Path,
     options: str = "",
@@ -94,7 +94,7 @@ def write_evidence(
 
 
 def _attempts(
-    capture: Copied, connections: Connections, cases: Sequence[Case], target: Path, scopes: Sequence[Scope]
+    capture: Copied, connections: Chooses, cases: Sequence[Case], target: Path, scopes: Sequence[Scope]
 ) -> dict[str, Attempt]:
     """Return the attempt that is kept of each case: the first that gives the finding again, else the first one."""
     kept: dict[str, Attempt] = {}

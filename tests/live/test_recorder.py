@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from kshark.live.recorder import Recorder, RecorderOptions, Saving, recorder_opt
 from kshark.live.recorder.due import DueRecordings
 from kshark.live.recorder.private_folder import PrivateFolder
 from kshark.live.recorder.segments import Segments
-from kshark.model import Finding, PacketBatch
+from kshark.model import Event, Finding, PacketBatch
 from kshark.pipeline import JUDGED, Engine
 from kshark.registry import Registry
 from kshark.run import Run
@@ -75,15 +75,15 @@ class Live:
     def feed(self, batch: PacketBatch) -> None:
         self.recorder.packets(batch)
         for page in self.engine.feed(batch):
-            self.add(self.run.page(page))
+            self.add(self.run.page(page), page)
 
-    def add(self, findings: list[Finding]) -> None:
+    def add(self, findings: list[Finding], page: Sequence[Event] = ()) -> None:
         self.findings += findings
-        self.recorder.page([], findings)
+        self.recorder.page([*page], findings)
 
     def end(self) -> None:
         for page in self.engine.close():
-            self.add(self.run.page(page))
+            self.add(self.run.page(page), page)
         last = self.run.close()
         self.findings += last
         self.recorder.close(last)

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from kshark.errors import UsageError
+from kshark.evidence.connections import Connections
 from kshark.limits import TLS_SECRETS_BYTES
 from kshark.live.consumer import Status
 from kshark.live.files.capture_files import print_note
@@ -21,7 +22,7 @@ from kshark.live.files.interfaces import Interfaces
 from kshark.live.recorder.due import Due, DueRecordings
 from kshark.live.recorder.helper import Helper
 from kshark.live.recorder.private_folder import PrivateFolder
-from kshark.live.recorder.saving import JOB, KEYS, RESULT, Job, Result, Saved, Saving
+from kshark.live.recorder.saving import JOB, KEYS, RESULT, Job, Result, Saved, Saving, around, every
 from kshark.live.recorder.segments import Segments
 from kshark.model import Event, Finding, PacketBatch
 from kshark.units import counted, duration, safe, size
@@ -50,6 +51,7 @@ class Recorder:
         self._note = note
         self._due = DueRecordings(options)
         self._asked: deque[str] = deque()
+        self._connections = Connections(options.held_ns)
         self._now_ns = 0
         self._dropped = 0
         self._keys = b""
@@ -99,6 +101,7 @@ class Recorder:
         self._hold(lambda segments: segments.add(batch))
 
     def page(self, page: list[Event], findings: Sequence[Finding]) -> None:
+        self._connections.page(page)
         for finding in findings:
             self._due.add(finding, self._now_ns)
         self._save_due(self._now_ns)
@@ -174,7 +177,7 @@ class Recorder:
         if not dues or started is None:
             return
         try:
-            started.begin(dues, self._keys)
+            started.begin(dues, self._connections, self._keys)
         except OSError as error:
             self._note(f"{counted(len(dues), 'recording')} cannot be saved: {error.strerror or error}")
 
@@ -193,11 +196,12 @@ class _Started:
     def __init__(self, folder: PrivateFolder, saving: Saving, interfaces: Interfaces) -> None:
         options = saving.recorder
         self.folder = folder
+        self._options = options
         self.segments = Segments(folder.path, interfaces, options.held_ns, options.held_bytes)
         self.helper = Helper(saving, folder.remove, folder.lock)
         self._jobs = 0
 
-    def begin(self, dues: list[Due], keys: bytes) -> None:
+    def begin(self, dues: list[Due], connections: Connections, keys: bytes) -> None:
         """Begin a job. What is held now stays until it ends. Raises OSError."""
         self.segments.end()
         held = self.segments.held
@@ -211,7 +215,16 @@ class _Started:
             for path, link in zip(held.paths, paths, strict=True):
                 os.link(path, link)
             (job / KEYS).write_bytes(keys)
-            work = Job([*map(str, paths)], held.first, held.since_ns, held.until_ns, dues)
+            findings = [due.finding for due in dues if due.finding is not None]
+            work = Job(
+                [*map(str, paths)],
+                held.first,
+                held.since_ns,
+                held.until_ns,
+                dues,
+                [around(finding, connections, self._options, held.first) for finding in findings],
+                every(connections, held.first) if findings else [],
+            )
             (job / JOB).write_bytes(msgspec.msgpack.encode(work))
             self.helper.begin(job)
         except OSError:

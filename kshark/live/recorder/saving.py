@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from kshark.capture.copying import Copy, copy
+from kshark.capture.selection import Selection
 from kshark.evidence import folder as case_folder
 from kshark.evidence.capture import Copied
 from kshark.evidence.cases import Case, Recorded, folder_name, headline_of
 from kshark.evidence.comments import NewComments, add_finding, signed
-from kshark.evidence.connections import Connections, Scope
-from kshark.evidence.writing import is_same, write_evidence
+from kshark.evidence.connections import Connections, Reach, Scope
+from kshark.evidence.writing import write_evidence
 from kshark.headlines import Headlines
-from kshark.live.recorder.due import Due, cause_of
+from kshark.live.recorder.due import Due
 from kshark.live.recorder.options import RecorderOptions
-from kshark.model import Event, Finding, Message
+from kshark.model import Ends, Finding
 from kshark.output.json_findings import json_findings
 from kshark.output.jsonlines import json_lines
 from kshark.pipeline import Options
@@ -43,14 +44,31 @@ _MOST_COMMENTS: Final = 1_000
 _RECORDING: Final = re.compile(r"\.?\d{8}T\d{6}Z-[A-Za-z0-9._-]+")
 
 
+#: Packets between two ends, from one number to another.
+Stretch = tuple[Ends, int, int]
+
+
+class Around(Struct):
+    """The packets around the finding of a recording, by reach. `is_cut`: some of its evidence is not held any more."""
+
+    finding: Finding
+    stretches: dict[Reach, list[Stretch]]
+    is_cut: bool
+
+
 class Job(Struct):
-    """Recordings to write, and what is held: files, the first packet's number, and the times of the first and last."""
+    """Recordings to write, and what is held: files, the first packet's number, and the times of the first and last.
+
+    `around`: one for each recording with a finding, in their order. `every`: all connections, for the widest reach.
+    """
 
     paths: list[str]
     first: int
     since_ns: int
     until_ns: int
     dues: list[Due]
+    around: list[Around] = []
+    every: list[Stretch] = []
 
 
 class Saved(Struct):
@@ -117,22 +135,26 @@ class Saving:
             keep_newest(self.recorder.folder, self.recorder.keep)
 
     def _write_cases(self, held: Copied, job: Job, dues: Sequence[Due], result: Result) -> None:
-        again = _Again(held, [due.finding for due in dues if due.finding is not None])
-        before = self.recorder.before_ns
-        near = (Scope("groups", to_end=True, before_ns=before), Scope("clients", to_end=True, before_ns=before))
-        wide = (*near, Scope("brokers", to_end=True), Scope("everything", to_end=True))
-        found: dict[bool, list[Case]] = {True: [], False: []}
+        chosen = _Chosen(job)
+        cases: list[Case] = []
         taken: set[str] = set()
-        for due in dues:
-            case, is_found = again.case(due)
-            case.recorded = Recorded(self.interfaces, job.since_ns, job.until_ns, due.missed, again.is_cut(case.first))
-            case.name = free_name(self.recorder.folder, folder_name(_stamp(case.first.time_ns), case.first), taken)
-            found[is_found].append(case)
-        for is_found, scopes in ((True, wide), (False, near)):
-            for written in write_evidence(
-                held, again.connections, found[is_found], self.recorder.folder, self.check, scopes=scopes
-            ):
-                result.saved.append(Saved(written.case.name, written.size, written.is_reproduced))
+        for due, around in zip(dues, job.around, strict=True):
+            finding = around.finding
+            headlines = Headlines()
+            headlines.add(finding)
+            cases.append(
+                Case(
+                    finding,
+                    due.count,
+                    due.packets,
+                    free_name(self.recorder.folder, folder_name(_stamp(finding.time_ns), finding), taken),
+                    headline_of(headlines, finding),
+                    Recorded(self.interfaces, job.since_ns, job.until_ns, due.missed, around.is_cut),
+                )
+            )
+        scopes = scopes_of(self.recorder)
+        for written in write_evidence(held, chosen, cases, self.recorder.folder, self.check, scopes=scopes):
+            result.saved.append(Saved(written.case.name, written.size, written.is_reproduced))
 
     def _write_everything(self, held: Copied, job: Job, reason: str, result: Result) -> None:
         """Write all packets that are held, with comments for what they show."""
@@ -167,60 +189,45 @@ class Saving:
         result.saved.append(Saved(name, path_size(self.recorder.folder / name / path.name), None))
 
 
-class _Again:
-    """Reads the held packets again, for findings with these causes and for connections."""
+class _Chosen:
+    """Chooses the packets that the capture has chosen for each finding."""
 
-    def __init__(self, held: Copied, findings: Sequence[Finding]) -> None:
-        self.connections = Connections()
-        self._first = held.first
-        causes = {cause_of(finding) for finding in findings}
-        wanted = {packet for finding in findings for packet in _packets(finding)}
-        #: The connection of each packet of the evidence.
-        self._flows: dict[int, int] = {}
-        run = Run(held.registry, shows=lambda finding: cause_of(finding) in causes)
-        for page in held.again(held.options):
-            run.page(page)
-            self.connections.page(page)
-            self._flows.update(_flows_of(page, wanted))
-        run.close()
-        self._found = [*run.findings]
+    def __init__(self, job: Job) -> None:
+        self._around = {id(around.finding): around for around in job.around}
+        self._every = job.every
 
-    def case(self, due: Due) -> tuple[Case, bool]:
-        """Return the case of a finding, with the connections as they are numbered here, and True if it is found."""
-        finding = due.finding
-        assert finding is not None
-        same = next((found for found in self._found if is_same(found, finding)), None)
-        first = same or self._moved(finding)
-        headlines = Headlines()
-        cause = cause_of(finding)
-        for found in self._found or [first]:
-            if cause_of(found) == cause:
-                headlines.add(found)
-        return Case(first, due.count, due.packets, headline=headline_of(headlines, first)), same is not None
+    def selection(self, finding: Finding, scope: Scope) -> Selection | None:
+        around = self._around[id(finding)]
+        stretches = self._every if scope.reach == "everything" else around.stretches.get(scope.reach)
+        if stretches is None:
+            return None
+        selection = Selection()
+        for stretch in stretches:
+            selection.add(*stretch)
+        return selection
 
-    def is_cut(self, finding: Finding) -> bool:
-        """True if packets of the evidence, or the beginning of their connections, are held no longer."""
-        flows = self.connections.named(finding)
-        return (
-            not flows
-            or any(flow.opened_by is None for flow in flows)
-            or any(packet < self._first for packet in _packets(finding))
-        )
 
-    def _moved(self, finding: Finding) -> Finding:
-        """Return a finding with the connections as they are numbered here; -1 stands for one that is not held."""
-        flows = self._flows
-        witness = [
-            msgspec.structs.replace(
-                one,
-                flow=next(
-                    (flows[it] for it in (one.request_packet, one.response_packet, one.packet) if it in flows), -1
-                ),
-            )
-            for one in finding.witness
-        ]
-        flow = flows.get(finding.packet, next((one.flow for one in witness if one.flow >= 0), -1))
-        return msgspec.structs.replace(finding, flow=flow, witness=witness)
+def scopes_of(options: RecorderOptions) -> tuple[Scope, ...]:
+    """Return the scopes to try: without long ended connections first."""
+    before = options.before_ns
+    near: tuple[Reach, ...] = ("groups", "clients")
+    return (*(Scope(reach, to_end=True, before_ns=before) for reach in near), Scope("everything", to_end=True))
+
+
+def around(finding: Finding, connections: Connections, options: RecorderOptions, first: int) -> Around:
+    """Return the packets around a finding. `first`: the number of the first packet that is held."""
+    stretches: dict[Reach, list[Stretch]] = {}
+    for scope in scopes_of(options):
+        if scope.reach != "everything" and (selection := connections.selection(finding, scope)) is not None:
+            stretches[scope.reach] = [*selection.stretches]
+    flows = connections.named(finding)
+    is_cut = not flows or any(flow.opened_by is None or flow.first_packet < first for flow in flows)
+    return Around(finding, stretches, is_cut)
+
+
+def every(connections: Connections, first: int) -> list[Stretch]:
+    """Return all connections of which packets are held."""
+    return [(it.ends, it.first_packet, it.last_packet) for it in connections.flows if it.last_packet >= first]
 
 
 def renumbered(findings: Iterable[Finding], numbers: dict[int, int]) -> Iterable[Finding]:
@@ -283,20 +290,3 @@ def _is_recording(path: Path) -> bool:
 
 def _stamp(time_ns: int) -> str:
     return datetime.fromtimestamp(max(0, time_ns) // _SECOND, UTC).strftime("%Y%m%dT%H%M%SZ")
-
-
-def _packets(finding: Finding) -> set[int]:
-    """Return all packets of a finding's evidence."""
-    packets = {finding.packet}
-    for one in finding.witness:
-        packets |= {it for it in (one.request_packet, one.response_packet, one.packet) if it is not None}
-    return packets
-
-
-def _flows_of(page: list[Event], packets: set[int]) -> Iterable[tuple[int, int]]:
-    """Yield the packets of messages that are among `packets`, and their connections."""
-    for event in page:
-        if type(event) is Message and event.packet in packets:
-            yield event.packet, event.flow
-            if event.packets is not UNSET:
-                yield event.packets[0], event.flow
