@@ -120,12 +120,13 @@ def copy(
     *,
     clip: Clip | None = None,
     left_out: LeftOut | None = None,
+    chained: bool = False,
 ) -> None:
-    """Read the captures as one, and write all copies. `clip` and `left_out` as in the first reading."""
+    """Read the captures as one, and write all copies. `clip`, `left_out` and `chained` as in the first reading."""
     origins = Origins()
     link = Link(pieces=[])
     last = max((_LAST if it.selection is None else it.selection.last for it in copies), default=0)
-    for item in Captures(paths, left_out, origins=origins):
+    for item in Captures(paths, left_out, origins=origins, chained=chained):
         batch = _clipped(item, clip) if isinstance(item, PacketBatch) else None
         if batch is None or not len(batch.number):
             continue

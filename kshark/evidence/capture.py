@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from kshark.capture import Captures, open_captures
+from kshark.capture.captures import renumbered
 from kshark.capture.copying import NO_COMMENTS, Clip, Comments, Copy, copy
 from kshark.capture.merge import LeftOut
 from kshark.capture.selection import Selection
@@ -34,6 +33,8 @@ class Copied:
     keys: bytes = b""
     #: The number of its first packet.
     first: int = 1
+    #: True if the files are parts of one capture, whatever their times are.
+    chained: bool = False
     #: What the packets come from, if not from these files; for people.
     names: Sequence[str] = ()
 
@@ -48,7 +49,7 @@ class Copied:
                 Copy(file.write, selection, keys=self.keys, most=most)
                 for file, (_, selection) in zip(files, parts, strict=True)
             ]
-            copy(self.files, copies, clip=self.cut, left_out=self.left_out)
+            copy(self.files, copies, clip=self.cut, left_out=self.left_out, chained=self.chained)
         finally:
             for file in files:
                 file.close()
@@ -60,8 +61,8 @@ class Copied:
     def again(self, options: Options) -> Iterator[list[Event]]:
         """Yield the pages of the capture itself, read with other options."""
         clipped = (
-            _renumbered(item, self.first - 1) if isinstance(item, Weird) else self.cut(item)
-            for item in Captures(self.files, self.left_out)
+            renumbered(item, self.first - 1) if isinstance(item, Weird) else self.cut(item)
+            for item in Captures(self.files, self.left_out, chained=self.chained)
         )
         return Engine(options, self.registry).pages(item for item in clipped if item is not None)
 
@@ -75,17 +76,6 @@ class Copied:
     def pages(self, path: Path, options: Options | None = None) -> Iterator[list[Event]]:
         """Yield the pages of a copy, read as the capture was, or with other options."""
         return Engine(options or self.options, self.registry).pages(open_captures([path]))
-
-
-def _renumbered(weird: Weird, by: int) -> Weird:
-    first = weird.first_packet
-    return (
-        weird
-        if not by
-        else msgspec.structs.replace(
-            weird, packet=weird.packet + by, first_packet=None if first is None else first + by
-        )
-    )
 
 
 def rewrite(path: Path, comments: Comments = NO_COMMENTS, randoms: set[str] | None = None) -> None:

@@ -121,6 +121,7 @@ class Saving:
             self.registry,
             keys=keys if self.secrets else b"",
             first=job.first,
+            chained=True,
             names=[self.interfaces],
         )
         try:
@@ -173,7 +174,7 @@ class Saving:
         path = target / f"{name}.pcapng"
         with path.open("wb") as file:
             written = Copy(file.write, comments=signed(comments), keys=held.keys)
-            copy(held.files, [written], clip=held.cut)
+            copy(held.files, [written], clip=held.cut, chained=True)
         numbers = {number: place for place, number in enumerate(written.numbers, 1)}
         (target / _FINDINGS).write_bytes(json_lines([*json_findings(renumbered(findings, numbers))]))
         lines = [
