@@ -233,7 +233,7 @@ class LiveCapture:
         elif record.kind == child.DROPS_RECORD:
             yield from self._drops(record)
         elif record.kind == child.TICK_RECORD:
-            yield from self._in_order.flush()
+            yield from self._in_order.flush(record.time_ns)
             yield Tick(record.time_ns)
         else:
             yield from self._link(record)

@@ -52,8 +52,8 @@ RECORD = struct.Struct("=HHIq")
 BLOCK_RECORD, DROPS_RECORD, TICK_RECORD, DOWN_RECORD, UP_RECORD, NEXT_RECORD = range(1, 7)
 
 TICK_MS = 250
-#: No packet is older than this when it reaches the spool, while the kernel has no full block.
-LATE_MS = 4 * RETIRE_MS
+#: No packet is older than this when it reaches the spool, while the kernel has no full block: its timer may be late.
+LATE_MS = 10 * RETIRE_MS
 NS_PER_MS = 1_000_000
 FULL_WAIT_S = 0.1
 
