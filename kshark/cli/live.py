@@ -54,6 +54,7 @@ EXAMPLES = (
     "kshark live -i eth0 -f 'tcp port 9092'",
     "kshark live -i lo -T json | jq -c 'select(.verdict == \"violation\")'",
     "kshark live -i any -q -c 10000",
+    "kshark live -i eth0 -q -w ring.pcapng -b filesize:100000 -b files:10 --on-violation save=/var/tmp/kshark",
 )
 
 
@@ -159,6 +160,7 @@ def run(args: Namespace) -> int:
         [output, *files.consumers],
         keys=keys,
         cut=files.cut,
+        recorder=lambda: "" if files.recorder is None else files.recorder.state,
         is_done=lambda: output.is_complete or files.is_complete,
         keeps_packets=files.keeps_packets,
     )

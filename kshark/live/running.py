@@ -38,8 +38,8 @@ class Totals(Struct):
 class Running:
     """A running capture with its consumers.
 
-    `keys` returns new lines of a TLS key log; `cut` the packets of a batch that are part of the capture; `is_done` may
-    end it early. `keeps_packets`: consumers want the packets
+    `keys` returns new lines of a TLS key log; `cut` the packets of a batch that are part of the capture;
+    `recorder` what the flight recorder holds; `is_done` may end it early. `keeps_packets`: consumers want the packets
     that are not judged, too.
     """
 
@@ -52,6 +52,7 @@ class Running:
         *,
         keys: Callable[[], bytes] = bytes,
         cut: Callable[[PacketBatch], PacketBatch] = lambda batch: batch,
+        recorder: Callable[[], str] = str,
         is_done: Callable[[], bool] = bool,
         keeps_packets: bool = False,
     ) -> None:
@@ -62,6 +63,7 @@ class Running:
         self._consumers = consumers
         self._keys = keys
         self._cut = cut
+        self._recorder = recorder
         self._is_done = is_done
         self._keeps_packets = keeps_packets
         self._since_ns = time.time_ns()
@@ -146,6 +148,7 @@ class Running:
             tuple(capture.down),
             0 if last else capture.delay_ns,
             0 if last else capture.waiting,
+            recorder=self._recorder(),
             fault=capture.fault,
             not_judged=self.totals.not_judged,
         )
