@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 import kshark as face
 from kshark.errors import UsageError
+from kshark.evidence.connections import Connections
 from kshark.live.files import Interfaces
 from kshark.live.recorder import Recorder, RecorderOptions, Saving, recorder_options
 from kshark.live.recorder.due import DueRecordings
@@ -58,7 +59,10 @@ class Live:
         self.notes: list[str] = []
         registry = registry or Registry()
         self.recorder = Recorder(
-            Saving(options, JUDGED, registry, "eth0"), Interfaces(["eth0"], 262_144), note=self.notes.append
+            Saving(options, JUDGED, registry, "eth0"),
+            Interfaces(["eth0"], 262_144),
+            note=self.notes.append,
+            last_seconds=PATIENCE_S,
         )
         BEGUN.append(self.recorder)
         self.engine = Engine(JUDGED, registry)
@@ -401,3 +405,29 @@ def test_options_are_read(tmp_path: Path) -> None:
     assert recorder_options("2GB,10m", text) == RecorderOptions(
         tmp_path, 600 * SECOND, 2 * 10**9, 60 * SECOND, 0, 3600 * SECOND, 7, frozenset(["EPOCH_STALE", "EPOCH_REPLAY"])
     )
+
+
+def test_recordings_that_take_longer_than_the_end_are_completed(
+    tmp_path: Path, private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = Live(only(tmp_path / "saved", after_ns=3600 * SECOND))
+    live.recorder._last_seconds = 0.0
+    live.play(CAPTURES / "adv-epochs.pcap")
+    until = time.monotonic() + PATIENCE_S
+    while [*private.iterdir()] and time.monotonic() < until:
+        time.sleep(0.01)
+    assert live.notes[0] == f"1 recording not written yet; another process goes on to write to {tmp_path}/saved"
+    (case,) = saved(tmp_path / "saved")
+    assert data_of(case)["evidence"]["reproduces"]
+
+
+def test_connections_that_ended_are_forgotten() -> None:
+    held, every = Connections(held_ns=SECOND // 2), Connections()
+    engine = Engine(JUDGED, Registry())
+    for batch in live_batches(CAPTURES / "adv-frames.pcap"):
+        for page in engine.feed(batch):
+            held.page(page)
+            every.page(page)
+    ended = {flow.id for flow in every.flows} - {flow.id for flow in held.flows}
+    assert ended
+    assert not ended & {number for numbers in held._of.values() for number in numbers}

@@ -15,6 +15,7 @@ import pytest
 
 from kshark.output.manifest import read_manifest
 from tests.live.wire import SECONDS, Wire, found, needs_wire
+from tests.patience import PATIENCE_S
 from tests.shared import CAPTURES
 
 pytestmark = [pytest.mark.live, needs_wire]
@@ -107,6 +108,9 @@ def test_recordings_and_tables_are_written_by_another_user(wire: Wire, folder: P
         live.process.send_signal(signal.SIGUSR1)
         live.wait_for(lambda: any("SIGUSR1" in line for line in live.errors), "the signal saved nothing")
         said = live.end()
+    until = time.monotonic() + PATIENCE_S
+    while [*folder.glob("kshark-recorder-*")] and time.monotonic() < until:
+        time.sleep(0.1)
     saved = sorted((folder / "saved").iterdir())
     assert len(saved) == 18
     assert {path.owner() for path in saved} == {"nobody"}

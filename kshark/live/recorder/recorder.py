@@ -28,7 +28,7 @@ from kshark.model import Event, Finding, PacketBatch
 from kshark.units import counted, duration, safe, size
 
 #: Seconds in which the last recordings are awaited when the capture ends.
-_LAST_SECONDS: Final = 5.0
+_LAST_SECONDS: Final = 2.0
 _FOREVER: Final = (1 << 63) - 1
 _GIVES: Final = {
     True: ", which gives the finding again",
@@ -41,14 +41,23 @@ class Recorder:
     """Hold the last packets, and save those around a violation, while the capture goes on.
 
     The folder for recordings is made at once; `start` comes when the process has given up its rights, before the first
-    packet and before there are threads. Raises UsageError for a folder that cannot be used.
+    packet and before there are threads. At the end, recordings are awaited for `last_seconds`; those that take longer
+    are still completed, by the other process. Raises UsageError for a folder that cannot be used.
     """
 
-    def __init__(self, saving: Saving, interfaces: Interfaces, *, note: Callable[[str], object] = print_note) -> None:
+    def __init__(
+        self,
+        saving: Saving,
+        interfaces: Interfaces,
+        *,
+        note: Callable[[str], object] = print_note,
+        last_seconds: float = _LAST_SECONDS,
+    ) -> None:
         options = saving.recorder
         self._saving = saving
         self._interfaces = interfaces
         self._note = note
+        self._last_seconds = last_seconds
         self._due = DueRecordings(options)
         self._asked: deque[str] = deque()
         self._connections = Connections(options.held_ns)
@@ -120,12 +129,13 @@ class Recorder:
         if started is None:
             return
         self._begin([*self._taken(_FOREVER)])
-        until = time.monotonic() + _LAST_SECONDS
+        until = time.monotonic() + self._last_seconds
         while not started.helper.is_idle and time.monotonic() < until:
             started.helper.wait(until - time.monotonic())
             self._take_results(started)
         if not started.helper.is_idle:
-            self._note(f"recordings are still being written to {self._folder}")
+            many = counted(started.waiting, "recording")
+            self._note(f"{many} not written yet; another process goes on to write to {self._folder}")
         started.helper.close(1.0 if started.helper.is_idle else 0.0)
         self._started = None
         for sentence in self.notes():
@@ -200,6 +210,8 @@ class _Started:
         self.segments = Segments(folder.path, interfaces, options.held_ns, options.held_bytes)
         self.helper = Helper(saving, folder.remove, folder.lock)
         self._jobs = 0
+        #: Recordings of each job that has not ended.
+        self._waiting: dict[Path, int] = {}
 
     def begin(self, dues: list[Due], connections: Connections, keys: bytes) -> None:
         """Begin a job. What is held now stays until it ends. Raises OSError."""
@@ -227,13 +239,22 @@ class _Started:
             )
             (job / JOB).write_bytes(msgspec.msgpack.encode(work))
             self.helper.begin(job)
+            self._waiting[job] = len(dues)
         except OSError:
             shutil.rmtree(job, ignore_errors=True)
             raise
 
     def results(self) -> list[Result]:
         """Return the results of the jobs that ended."""
-        return [_result(job, failure) for job, failure in self.helper.ended()]
+        ended = self.helper.ended()
+        for job, _ in ended:
+            self._waiting.pop(job, None)
+        return [_result(job, failure) for job, failure in ended]
+
+    @property
+    def waiting(self) -> int:
+        """Recordings that are being written."""
+        return sum(self._waiting.values())
 
 
 def _result(job: Path, failure: str) -> Result:
