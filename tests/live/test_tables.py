@@ -12,6 +12,7 @@ import pytest
 from kshark.cli import main
 from kshark.errors import UsageError
 from kshark.live.files.tables import Tables
+from kshark.model import Tick
 from kshark.output.manifest import read_manifest
 from kshark.pipeline import Engine, Options
 from kshark.registry import Registry
@@ -37,8 +38,9 @@ class Exporting:
         """Judge the packets of a file; a minute passes after each batch."""
         self.tables.start()
         for batch in live_batches(path):
-            for page in self.engine.feed(batch):
-                self.tables.page(page, self.run.page(page))
+            for item in (batch, Tick(int(batch.time_ns[-1]))):
+                for page in self.engine.feed(item):
+                    self.tables.page(page, self.run.page(page))
             self.tables.status(status(self.seconds))
             self.seconds += 60
 

@@ -10,7 +10,7 @@ from kshark.errors import UsageError
 from kshark.live.consumer import Status
 from kshark.live.files.capture_files import print_note
 from kshark.live.files.folder import need_writable
-from kshark.model import Event, Finding, PacketBatch
+from kshark.model import Event, Finding, PacketBatch, Tick
 from kshark.output.local_folder import local_folder
 from kshark.run import Run
 from kshark.units import counted, safe
@@ -71,8 +71,9 @@ class Tables:
         pass
 
     def page(self, page: list[Event], findings: Sequence[Finding]) -> None:
+        events = [event for event in page if type(event) is not Tick]
         listed = self._run.listed()
-        self._try(lambda part: part.page([*page, *findings, *listed]))
+        self._try(lambda part: part.page([*events, *findings, *listed]))
 
     def status(self, status: Status) -> None:
         if not self._due_ns:
