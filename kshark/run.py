@@ -10,12 +10,13 @@ The Analyzer is enough for findings, sessions or records in flight alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kshark.analysis import (
     AnalysisResult,
     Analyzer,
     By,
+    Change,
     ClientCoverage,
     Listed,
     MemberKey,
@@ -25,6 +26,7 @@ from kshark.analysis import (
     PackedFindings,
     PackedSessions,
     Parties,
+    PlacedCode,
     ReadByClient,
     by_client,
     joined_outcomes,
@@ -42,7 +44,7 @@ class Run:
     `shows`: return and keep only findings for which it is true. `keeps`: keep findings. `sessions`: keep share sessions
     too. `listing`: return sessions and their requests by `listed`, and keep no sessions. `coverage`: count it; as
     Parties: also by client. `named`: learn the names of topics. `complete`: the capture holds all traffic of its
-    clients."""
+    clients. `on_change` is called with every change of records of share partitions."""
 
     def __init__(
         self,
@@ -55,8 +57,12 @@ class Run:
         coverage: bool | Parties = False,
         named: bool = False,
         complete: bool = False,
+        on_change: Callable[[Change], object] | None = None,
     ) -> None:
-        self._analyzer = Analyzer(sessions=sessions or listing, steps=listing, coverage=coverage, complete=complete)
+        #: What is known of share sessions and of records in flight.
+        self.analyzer = Analyzer(
+            sessions=sessions or listing, steps=listing, coverage=coverage, complete=complete, on_change=on_change
+        )
         self._is_listing = listing
         self._incidents = Incidents(registry, complete=complete)
         self._observer = Observer(registry, coverage=bool(coverage))
@@ -64,6 +70,8 @@ class Run:
         self._names = TopicNames(registry) if named else None
         self._shows = shows
         self._keeps = keeps
+        #: The error codes in the responses of the last page, by id() of their exchange.
+        self.refusals: Mapping[int, list[PlacedCode]] = {}
         #: Ids of the topics in findings, in their order.
         self._topic_ids: dict[str, None] = {}
         self.findings = PackedFindings(shown=self._incidents.explanations.explained)
@@ -82,10 +90,10 @@ class Run:
             for event in page:
                 if type(event) is Message and event.api_key in NAMING_APIS:
                     self._names.learn(event)
-        refusals = self._observer.page(page)
+        self.refusals = refusals = self._observer.page(page)
         if self._reads is not None:
             self._reads.page(page)
-        findings = self._analyzer.page(page)
+        findings = self.analyzer.page(page)
         self._observer.explain(findings)
         proved = self._proved([*findings, *self._incidents.page(page, refusals)])
         last = page[-1] if page else None
@@ -95,7 +103,7 @@ class Run:
 
     def close(self) -> list[Finding]:
         """End the capture, and return the findings that only its end proves."""
-        last = self._analyzer.close()
+        last = self.analyzer.close()
         self._observer.explain(last)
         findings = self._proved([*last, *self._incidents.close()])
         return [*findings, *self._certain([*self._excusable.close()])]
@@ -113,26 +121,26 @@ class Run:
 
     def listed(self) -> list[Listed]:
         """Return the share sessions that ended and the requests since the last call."""
-        return self._analyzer.listed()
+        return self.analyzer.listed()
 
     @property
     def observed(self) -> Observed:
         """The counts of the capture so far."""
         observed = self._observer.observed
-        observed.sessions = self._analyzer.summary()["sessions"]
-        observed.coverage = self._analyzer.coverage
+        observed.sessions = self.analyzer.summary()["sessions"]
+        observed.coverage = self.analyzer.coverage
         if self._reads is not None and self._reads.parties.passes is not None:
             observed.counted_read = self._reads.total
         return observed
 
     def clients(self, by: By) -> list[ClientCoverage]:
         """Return the coverage by client or by software so far; an empty list if that is not counted."""
-        return [] if self._reads is None else by_client(by, self._reads, self._analyzer.coverage_of_parties)
+        return [] if self._reads is None else by_client(by, self._reads, self.analyzer.coverage_of_parties)
 
     @property
     def outcomes(self) -> dict[MemberKey, Outcomes]:
         """How the members of share groups fared so far."""
-        return joined_outcomes([self._analyzer.outcomes.of])
+        return joined_outcomes([self.analyzer.outcomes.of])
 
     @property
     def topics(self) -> dict[str, str]:
@@ -144,7 +152,7 @@ class Run:
         self._observer.observed.explained.update(self._incidents.refusals)
         self._incidents.refusals.clear()
         if not self._is_listing:
-            self.sessions.add(self._analyzer.listed())
+            self.sessions.add(self.analyzer.listed())
         if self._shows is not None:
             findings = [*filter(self._shows, findings)]
         if not EXCUSABLE.isdisjoint([finding.code for finding in findings]):

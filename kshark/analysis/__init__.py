@@ -15,7 +15,8 @@ from kshark.analysis.analyzer import APIS, Analyzer
 from kshark.analysis.facts.judge import REASONS
 from kshark.analysis.facts.parties import Parties, Party
 from kshark.analysis.results.by_client import OF_CLIENTS, UNNAMED, By, ClientCoverage, ReadByClient, by_client
-from kshark.analysis.results.deliveries import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
+from kshark.analysis.results.deliveries import Delivery, DeliveryLog, Extent, Holder, InFlightRange, InFlightState
+from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.results.findings import in_packet_order
 from kshark.analysis.results.observed import Observed, Observer, Refusal
 from kshark.analysis.results.outcomes import MemberKey, Outcomes, joined_outcomes
@@ -50,6 +51,7 @@ __all__ = [
     "Coverage",
     "Delivery",
     "DeliveryLog",
+    "Extent",
     "Holder",
     "InFlightRange",
     "InFlightState",
@@ -65,6 +67,7 @@ __all__ = [
     "PackedSessions",
     "Parties",
     "Party",
+    "PlacedCode",
     "ReadByClient",
     "Refusal",
     "Rule",

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from kshark.analysis import Change
 from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.check import (
     add_coverage,
@@ -24,6 +25,7 @@ from kshark.cli.check import (
 )
 from kshark.cli.importing import import_all
 from kshark.cli.live_files import LiveFiles, add_files
+from kshark.cli.metrics import add_prometheus, serving
 from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, disk_size, ports
 from kshark.cli.printed_findings import Printed, show
 from kshark.cli.read import Print, printing
@@ -32,7 +34,7 @@ from kshark.cli.shown import add_filter, begin_capture, filtered, print_unmatche
 from kshark.cli.tls import add_tls_keys
 from kshark.errors import UnreadableInput, UsageError
 from kshark.headlines import Headlines
-from kshark.live import Status
+from kshark.live import Consumer, Status
 from kshark.live.running import Running, Totals, ended_by_signals
 from kshark.model import Event, Finding, Message, PacketBatch
 from kshark.names import TopicNames
@@ -106,6 +108,7 @@ def arguments(parser: Parser) -> None:
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="no messages, findings only")
+    add_prometheus(parser)
     parser.set_defaults(fields=[])
     codes = "1 if a rule was broken, 2 if the interface cannot be read, 3 if nothing could be judged, else 0"
     parser.epilog = f"{parser.epilog}\nexit code: {codes}.\n"
@@ -120,7 +123,8 @@ def run(args: Namespace) -> int:
     args.quiet = args.quiet or files.takes_output
     sink = Sink(sys.stderr if files.takes_output else sys.stdout)
     shown = not args.quiet
-    opening: Opening = (args.records and shown) or ("headers" if files.needs_tables and args.records else "checked")
+    is_counted = args.prometheus is not None or (files.needs_tables and args.records)
+    opening: Opening = (args.records and shown) or ("headers" if is_counted else "checked")
     read = Options(
         records=opening,
         payload=args.payload,
@@ -133,7 +137,13 @@ def run(args: Namespace) -> int:
     engine = Engine(options, registry(args))
     names = engine.back.names
     begin_capture(args, names)
-    output = _Lines(args, sink, printing(args, sink)(names), names, listing=files.needs_tables)
+    metrics = serving(args, registry(args))
+    changed = None if metrics is None else metrics.changed
+    output = _Lines(args, sink, printing(args, sink)(names), names, changed, listing=files.needs_tables)
+    consumers: list[Consumer] = [output]
+    if metrics is not None:
+        metrics.judges(output.run)
+        consumers.append(metrics)
     user = chosen_user(args.user)
     capture = LiveCapture(
         *args.interfaces,
@@ -157,7 +167,7 @@ def run(args: Namespace) -> int:
         capture,
         engine,
         output.run,
-        [output, *files.consumers],
+        [*consumers, *files.consumers],
         keys=keys,
         cut=files.cut,
         recorder=lambda: "" if files.recorder is None else files.recorder.state,
@@ -189,7 +199,16 @@ def _captured(totals: Totals, capture: LiveCapture) -> str:
 class _Lines:
     """Print the messages of each page, and after each message the findings that rest on it."""
 
-    def __init__(self, args: Namespace, sink: Sink, write: Print, names: TopicNames | None, *, listing: bool) -> None:
+    def __init__(
+        self,
+        args: Namespace,
+        sink: Sink,
+        write: Print,
+        names: TopicNames | None,
+        on_change: Callable[[Change], object] | None = None,
+        *,
+        listing: bool = False,
+    ) -> None:
         self.notes = Notes()
         self.code = 0
         #: True when `-c` messages were printed.
@@ -207,6 +226,7 @@ class _Lines:
             keeps=False,
             listing=listing,
             coverage=asks_for_coverage(args) and counted_requests(args, self._resting),
+            on_change=on_change,
         )
         self._printed = Printed(FindingCounts(), Headlines())
 
