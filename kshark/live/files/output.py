@@ -18,6 +18,7 @@ STANDARD_OUTPUT: Final = "-"
 _SIZES: Final = struct.Struct("<II")
 #: Captures hold data of others: only their owner may read them, as with dumpcap.
 _MODE: Final = 0o600
+_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 
 
 class Output(Protocol):
@@ -36,11 +37,20 @@ class Output(Protocol):
 class FileOutput:
     """A file, which has whole blocks whenever the process ends: nothing waits in a buffer.
 
-    If the disk is full, the file ends with the last block that fits.
+    It appears with its first blocks, since an empty file is no capture, and replaces one of that name. If the disk is
+    full, it ends with the last block that fits.
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE)
+        self._path = path
+        self._hidden: Path | None = None
+        if not path.exists() or path.is_file():
+            self._hidden = path.with_name(f".{path.name}.unfinished")
+        try:
+            self._file = os.open(self._hidden or path, _FLAGS, _MODE)
+        except PermissionError:  # in a folder of others, a file may be written and not made
+            self._hidden = None
+            self._file = os.open(path, _FLAGS & ~os.O_CREAT)
         self._size = 0
 
     def write(self, blocks: bytes) -> bool:
@@ -52,11 +62,18 @@ class FileOutput:
             written = len(blocks) - len(rest)
             os.ftruncate(self._file, self._size + _whole(blocks[:written]))
             raise
+        finally:
+            self._appear()
         self._size += len(blocks)
         return True
 
     def close(self) -> None:
         os.close(self._file)
+
+    def _appear(self) -> None:
+        if self._hidden is not None:
+            os.replace(self._hidden, self._path)
+            self._hidden = None
 
     def give_to(self, user: int, group: int) -> None:
         os.fchown(self._file, user, group)
