@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import time
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kshark.cli.apis import registry
 from kshark.cli.parser import Parser, ports
 from kshark.errors import UsageError
+from kshark.live.files.capture_files import print_note
 from kshark.live.files.conditions import NO_CONDITIONS, autostop, need_conditions, ring_buffer
 from kshark.pipeline import JUDGED, Options
 from kshark.units import safe
@@ -80,6 +82,8 @@ class LiveFiles:
 
             need_output(args.output, [], "-w")
         self._recording = _recorder_options(args)
+        #: Prints a note; a screen may set another one.
+        self.note: Callable[[str], object] = print_note
         self._files: CaptureFiles | None = None
         self._tables: Tables | None = None
         self.recorder: Recorder | None = None
@@ -121,7 +125,7 @@ class LiveFiles:
         if args.export is not None:
             from kshark.live.files.tables import Tables
 
-            self._tables = Tables(args.export, ",".join(args.interfaces), _row_options(args), run)
+            self._tables = Tables(args.export, ",".join(args.interfaces), _row_options(args), run, note=self._print)
         if self._recording is not None:
             self.recorder = self._recorder(self._recording)
         if user is not None:
@@ -147,7 +151,13 @@ class LiveFiles:
         interfaces = Interfaces(args.interfaces, args.snap_length, args.filter)
         try:
             return CaptureFiles(
-                args.output, interfaces, self._ends, self._full, since_ns=time.time_ns(), secrets=args.secrets
+                args.output,
+                interfaces,
+                self._ends,
+                self._full,
+                since_ns=time.time_ns(),
+                secrets=args.secrets,
+                note=self._print,
             )
         except OSError as error:
             raise UsageError(f"{safe(args.output)}: {error.strerror}; name another file with -w") from None
@@ -160,7 +170,10 @@ class LiveFiles:
         judged: Options = replace(JUDGED, kafka_ports=ports(args), max_request_bytes=args.max_request_bytes)
         names = ", ".join(args.interfaces)
         saving = Saving(options, judged, registry(args), names, secrets=args.secrets, check=_check_options(args))
-        return Recorder(saving, Interfaces(args.interfaces, args.snap_length, args.filter))
+        return Recorder(saving, Interfaces(args.interfaces, args.snap_length, args.filter), note=self._print)
+
+    def _print(self, sentence: str) -> None:
+        self.note(sentence)
 
 
 def _recorder_options(args: Namespace) -> RecorderOptions | None:
