@@ -18,6 +18,7 @@ from kshark.analysis import (
     By,
     Change,
     ClientCoverage,
+    Listed,
     MemberKey,
     Observed,
     Observer,
@@ -41,8 +42,9 @@ class Run:
     """Judge one capture. Its events come page by page in the order of the time line.
 
     `shows`: return and keep only findings for which it is true. `keeps`: keep findings. `sessions`: keep share sessions
-    too. `coverage`: count it; as Parties: also by client. `named`: learn the names of topics. `complete`: the capture
-    holds all traffic of its clients. `on_change` is called with every change of records of share partitions."""
+    too. `listing`: return sessions and their requests by `listed`, and keep no sessions. `coverage`: count it; as
+    Parties: also by client. `named`: learn the names of topics. `complete`: the capture holds all traffic of its
+    clients. `on_change` is called with every change of records of share partitions."""
 
     def __init__(
         self,
@@ -51,13 +53,17 @@ class Run:
         shows: Callable[[Finding], bool] | None = None,
         keeps: bool = True,
         sessions: bool = False,
+        listing: bool = False,
         coverage: bool | Parties = False,
         named: bool = False,
         complete: bool = False,
         on_change: Callable[[Change], object] | None = None,
     ) -> None:
         #: What is known of share sessions and of records in flight.
-        self.analyzer = Analyzer(sessions=sessions, coverage=coverage, complete=complete, on_change=on_change)
+        self.analyzer = Analyzer(
+            sessions=sessions or listing, steps=listing, coverage=coverage, complete=complete, on_change=on_change
+        )
+        self._is_listing = listing
         self._incidents = Incidents(registry, complete=complete)
         self._observer = Observer(registry, coverage=bool(coverage))
         self._reads = ReadByClient(coverage) if isinstance(coverage, Parties) else None
@@ -113,6 +119,10 @@ class Run:
         lasting = [self._incidents.explanations.explained(finding) for finding in self._incidents.lasting()]
         return [*filter(self._shows, lasting)] if self._shows is not None else lasting
 
+    def listed(self) -> list[Listed]:
+        """Return the share sessions that ended and the requests since the last call."""
+        return self.analyzer.listed()
+
     @property
     def observed(self) -> Observed:
         """The counts of the capture so far."""
@@ -141,7 +151,8 @@ class Run:
     def _proved(self, findings: list[Finding]) -> list[Finding]:
         self._observer.observed.explained.update(self._incidents.refusals)
         self._incidents.refusals.clear()
-        self.sessions.add(self.analyzer.listed())
+        if not self._is_listing:
+            self.sessions.add(self.analyzer.listed())
         if self._shows is not None:
             findings = [*filter(self._shows, findings)]
         if not EXCUSABLE.isdisjoint([finding.code for finding in findings]):

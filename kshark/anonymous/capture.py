@@ -189,7 +189,5 @@ def _write(target: Path, packets: list[tuple[_Segment, Rewritten]]) -> None:
                 offset=np.cumsum(length) - length,
                 length=length,
                 wire_length=np.array([wire for _, wire in made], np.int64),
-                origin=same_origin(interface, len(page)),
             )
-            file.write(writer.packets(batch, range(len(page)), origins.take(batch), {}))
-        file.write(writer.close())
+            file.write(writer.packets(batch, same_origin(interface, len(page))))

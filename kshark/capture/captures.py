@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from kshark.capture import files
@@ -26,6 +28,7 @@ class Captures:
     or one that was not in order of time. `bytes_read` and `bytes_total` are the progress (None: unknown, since one of
     them is a pipe). `left_out` is called for each of several files that cannot be read, or not to its end, and the
     others are read; without it the error is raised. `stop` ends pipes. `origins`: batches have the origins of packets.
+    `chained`: the files are parts of one capture, one after the other whatever their times are.
     """
 
     def __init__(
@@ -34,13 +37,15 @@ class Captures:
         left_out: LeftOut | None = None,
         stop: Stop | None = None,
         origins: Origins | None = None,
+        chained: bool = False,
     ) -> None:
         self.names = [printable(path) for path in paths]
         self.numbering = Numbering(self.names)
         self.bytes_total = _total(paths)
         self._sources: list[Capture] | list[Lane]
-        if len(paths) == 1:
-            self._sources = [open_capture(paths[0], stop=stop, origins=origins)]
+        self._is_chained = chained
+        if len(paths) == 1 or chained:
+            self._sources = [open_capture(path, stop=stop, origins=origins) for path in paths]
         else:
             self._sources = [*_lanes(paths, left_out, stop, origins)]
 
@@ -53,6 +58,9 @@ class Captures:
         return self.numbering.locate if len(self.names) > 1 or self.numbering.is_sorted else None
 
     def __iter__(self) -> Iterator[PacketBatch | Weird]:
+        if self._is_chained:
+            yield from self._chain()
+            return
         match self._sources:
             case [Capture() as single]:
                 for item in single:
@@ -64,6 +72,20 @@ class Captures:
                         yield self.numbering.weird(item)
             case lanes:
                 yield from merge([lane for lane in lanes if isinstance(lane, Lane)], self.numbering)
+
+    def _chain(self) -> Iterator[PacketBatch | Weird]:
+        """Yield the packets of each file after those of the one before."""
+        before = 0
+        for source in self._sources:
+            assert isinstance(source, Capture)
+            last = 0
+            for item in source:
+                if isinstance(item, PacketBatch):
+                    last = int(item.number[-1])
+                    yield replace(item, number=item.number + before, frame=None)
+                else:
+                    yield renumbered(item, before)
+            before += last
 
 
 def _lanes(
@@ -79,6 +101,12 @@ def _lanes(
             if left_out is None or len(wrong) == len(paths):
                 raise
             left_out(error)
+
+
+def renumbered(weird: Weird, by: int) -> Weird:
+    """Return a weird whose packets have numbers greater by `by`."""
+    first = weird.first_packet
+    return msgspec.structs.replace(weird, packet=weird.packet + by, first_packet=None if first is None else first + by)
 
 
 def open_captures(paths: Sequence[str | Path]) -> Captures:

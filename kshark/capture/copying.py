@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from kshark.capture.batches import chosen
 from kshark.capture.captures import Captures
 from kshark.capture.files import is_pipe
 from kshark.capture.merge import LeftOut
 from kshark.capture.origins import Option, Origins
-from kshark.capture.pcapng_writer import PcapngWriter
+from kshark.capture.pcapng_writer import PcapngWriter, comment_option
 from kshark.capture.selection import Selection
 from kshark.errors import UsageError
 from kshark.link import Link
@@ -91,14 +92,26 @@ class Copy:
         self.is_too_long = self._left < 0
         if len(rows) and not self.is_too_long:
             self.numbers.frombytes(batch.number[rows].astype(np.int64).tobytes())
-            self._write(self._writer.packets(batch, rows.tolist(), taken, self._comments))
+            interfaces = np.array([taken[row][0] for row in rows.tolist()], np.int64)
+            self._write(self._writer.packets(chosen(batch, rows), interfaces, self._options(batch, rows, taken)))
 
     def close(self, origins: Origins) -> None:
         """End the file; without packets it is a pcapng file without packets."""
         if self._writer is None:
             self._writer = PcapngWriter(origins)
             self._write(self._writer.begin())
-        self._write(self._writer.close())
+        self._write(self._writer.statistics(origins.dropped))
+
+    def _options(
+        self, batch: PacketBatch, rows: Int64s, taken: list[tuple[int, tuple[Option, ...]]]
+    ) -> dict[int, Sequence[Option]]:
+        """Return the options of the packets that have some, by their place in `rows`, with the comments to add."""
+        options: dict[int, Sequence[Option]] = {}
+        for place, (row, number) in enumerate(zip(rows.tolist(), batch.number[rows].tolist(), strict=True)):
+            added = self._comments.get(number, ())
+            if added or taken[row][1]:
+                options[place] = [*taken[row][1], *map(comment_option, added)]
+        return options
 
 
 def copy(
@@ -107,12 +120,13 @@ def copy(
     *,
     clip: Clip | None = None,
     left_out: LeftOut | None = None,
+    chained: bool = False,
 ) -> None:
-    """Read the captures as one, and write all copies. `clip` and `left_out` as in the first reading."""
+    """Read the captures as one, and write all copies. `clip`, `left_out` and `chained` as in the first reading."""
     origins = Origins()
     link = Link(pieces=[])
     last = max((_LAST if it.selection is None else it.selection.last for it in copies), default=0)
-    for item in Captures(paths, left_out, origins=origins):
+    for item in Captures(paths, left_out, origins=origins, chained=chained):
         batch = _clipped(item, clip) if isinstance(item, PacketBatch) else None
         if batch is None or not len(batch.number):
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -37,6 +37,11 @@ class Selection:
 
     def __len__(self) -> int:
         return len(self._stretches)
+
+    @property
+    def stretches(self) -> Iterator[tuple[Ends, int, int]]:
+        """Yield the stretches with the ends of their connections, as `add` takes them."""
+        return ((ends, *stretch) for ends, listed in self._stretches.items() for stretch in listed)
 
     def begin(self) -> None:
         """Begin to read the capture: connections have other numbers in each reading."""

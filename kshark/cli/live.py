@@ -24,6 +24,7 @@ from kshark.cli.check import (
     verdict,
 )
 from kshark.cli.importing import import_all
+from kshark.cli.live_files import LiveFiles, add_files
 from kshark.cli.metrics import add_prometheus, serving
 from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, disk_size, ports
 from kshark.cli.printed_findings import Printed, show
@@ -55,6 +56,7 @@ EXAMPLES = (
     "kshark live -i eth0 -f 'tcp port 9092'",
     "kshark live -i lo -T json | jq -c 'select(.verdict == \"violation\")'",
     "kshark live -i any -q -c 10000",
+    "kshark live -i eth0 -q -w ring.pcapng -b filesize:100000 -b files:10 --on-violation save=/var/tmp/kshark",
 )
 
 
@@ -89,6 +91,7 @@ def arguments(parser: Parser) -> None:
         metavar="SIZE",
         help="packets that wait to be judged take up to SIZE on disk, in TMPDIR (4GB)",
     )
+    add_files(parser)
     add_filter(parser, "only messages that pass the filter, and findings based on one")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages (Ctrl-C stops too)")
     add_format(parser, "text", "json")
@@ -116,15 +119,18 @@ def run(args: Namespace) -> int:
         raise UsageError("no interface given; name one with -i (ip link lists them, any stands for all)")
     from kshark.capture.live import LiveCapture, chosen_user, give_up_rights  # only for Linux
 
-    sink = Sink(sys.stdout)
+    files = LiveFiles(args)
+    args.quiet = args.quiet or files.takes_output
+    sink = Sink(sys.stderr if files.takes_output else sys.stdout)
     shown = not args.quiet
-    opening: Opening = (args.records and shown) or ("checked" if args.prometheus is None else "headers")
+    is_counted = args.prometheus is not None or (files.needs_tables and args.records)
+    opening: Opening = (args.records and shown) or ("headers" if is_counted else "checked")
     read = Options(
         records=opening,
         payload=args.payload,
         kafka_ports=ports(args),
         max_request_bytes=args.max_request_bytes,
-        embedded=shown,
+        embedded=shown or files.needs_tables,
         secrets=args.secrets,
     )
     options = filtered(read, args)
@@ -132,7 +138,8 @@ def run(args: Namespace) -> int:
     names = engine.back.names
     begin_capture(args, names)
     metrics = serving(args, registry(args))
-    output = _Lines(args, sink, printing(args, sink)(names), names, None if metrics is None else metrics.changed)
+    changed = None if metrics is None else metrics.changed
+    output = _Lines(args, sink, printing(args, sink)(names), names, changed, listing=files.needs_tables)
     consumers: list[Consumer] = [output]
     if metrics is not None:
         metrics.judges(output.run)
@@ -146,11 +153,27 @@ def run(args: Namespace) -> int:
         user=user,
         once=args.once,
     )
-    import_all(user)
-    give_up_rights(user)
+    try:
+        files.open(user, output.run)
+        import_all(user)
+        give_up_rights(user)
+        files.start()
+    except UsageError:
+        capture.close()
+        raise
     print(f"kshark: capturing on {', '.join(args.interfaces)}, Ctrl-C ends", file=sys.stderr, flush=True)
     keys = args.tls_keys.more if args.tls_keys is not None else bytes
-    running = Running(capture, engine, output.run, consumers, keys=keys, is_done=lambda: output.is_complete)
+    running = Running(
+        capture,
+        engine,
+        output.run,
+        [*consumers, *files.consumers],
+        keys=keys,
+        cut=files.cut,
+        recorder=lambda: "" if files.recorder is None else files.recorder.state,
+        is_done=lambda: output.is_complete or files.is_complete,
+        keeps_packets=files.keeps_packets,
+    )
     with ended_by_signals(running.end):
         running.run()
     print(f"kshark: {_captured(running.totals, capture)}", file=sys.stderr)
@@ -183,6 +206,8 @@ class _Lines:
         write: Print,
         names: TopicNames | None,
         on_change: Callable[[Change], object] | None = None,
+        *,
+        listing: bool = False,
     ) -> None:
         self.notes = Notes()
         self.code = 0
@@ -199,6 +224,7 @@ class _Lines:
             registry(args),
             shows=lambda finding: chosen(finding) and self._resting.shows(finding),
             keeps=False,
+            listing=listing,
             coverage=asks_for_coverage(args) and counted_requests(args, self._resting),
             on_change=on_change,
         )

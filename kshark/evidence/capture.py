@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kshark.capture import Captures, open_captures
+from kshark.capture.captures import renumbered
 from kshark.capture.copying import NO_COMMENTS, Clip, Comments, Copy, copy
 from kshark.capture.merge import LeftOut
 from kshark.capture.selection import Selection
-from kshark.model import Event, Weird
+from kshark.model import Event, PacketBatch, Weird
 from kshark.pipeline import Engine, Options
 from kshark.registry import Registry
 
@@ -30,6 +31,12 @@ class Copied:
     clip: Clip | None = None
     left_out: LeftOut | None = None
     keys: bytes = b""
+    #: The number of its first packet.
+    first: int = 1
+    #: True if the files are parts of one capture, whatever their times are.
+    chained: bool = False
+    #: What the packets come from, if not from these files; for people.
+    names: Sequence[str] = ()
 
     def write(self, parts: Sequence[tuple[Path, Selection | None]], most: int | None = None) -> list[array[int] | None]:
         """Write a file of each selection in one reading. Return the numbers of the packets of each.
@@ -42,7 +49,7 @@ class Copied:
                 Copy(file.write, selection, keys=self.keys, most=most)
                 for file, (_, selection) in zip(files, parts, strict=True)
             ]
-            copy(self.files, copies, clip=self.clip, left_out=self.left_out)
+            copy(self.files, copies, clip=self.cut, left_out=self.left_out, chained=self.chained)
         finally:
             for file in files:
                 file.close()
@@ -53,9 +60,18 @@ class Copied:
 
     def again(self, options: Options) -> Iterator[list[Event]]:
         """Yield the pages of the capture itself, read with other options."""
-        clip, items = self.clip, iter(Captures(self.files, self.left_out))
-        clipped = (item if clip is None or isinstance(item, Weird) else clip(item) for item in items)
+        clipped = (
+            renumbered(item, self.first - 1) if isinstance(item, Weird) else self.cut(item)
+            for item in Captures(self.files, self.left_out, chained=self.chained)
+        )
         return Engine(options, self.registry).pages(item for item in clipped if item is not None)
+
+    def cut(self, batch: PacketBatch) -> PacketBatch | None:
+        """Return the packets of a batch that belong to the capture, with their numbers."""
+        clipped = batch if self.clip is None else self.clip(batch)
+        if clipped is not None and self.first > 1:
+            clipped.number = clipped.number + (self.first - 1)
+        return clipped
 
     def pages(self, path: Path, options: Options | None = None) -> Iterator[list[Event]]:
         """Yield the pages of a copy, read as the capture was, or with other options."""

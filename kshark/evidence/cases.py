@@ -28,6 +28,19 @@ _GRAVITY: Final = {"violation": 0, "unknown": 1, "note": 2}
 _NAME_LENGTH: Final = 80
 
 
+class Recorded(Struct):
+    """The packets that a flight recorder held when it wrote a case: of these interfaces, from a time to a time.
+
+    `missed`: findings like it since the recording before, which have no file. `is_cut`: the evidence began before.
+    """
+
+    interfaces: str
+    since_ns: int
+    until_ns: int
+    missed: int = 0
+    is_cut: bool = False
+
+
 class Case(Struct):
     """Findings with one code, verdict, cause and blamed party. `first` is the one whose packets are the evidence.
 
@@ -39,6 +52,7 @@ class Case(Struct):
     packets: list[int] = field(default_factory=list)
     name: str = ""
     headline: Headline | None = None
+    recorded: Recorded | None = None
 
 
 def is_due(finding: Finding) -> bool:
@@ -70,7 +84,7 @@ def chosen_cases(findings: Iterable[Finding], per: Per, names: Pseudonyms | None
             case.packets += [finding.packet] if len(case.packets) < _NAMED else []
             headlines[sort].add(finding)
     for number, (sort, case) in enumerate(chosen.items(), 1):
-        case.name = _name(number, case.first if names is None else names.finding(case.first))
+        case.name = folder_name(f"{number:03}", case.first if names is None else names.finding(case.first))
         case.headline = headline_of(headlines[sort], case.first)
     return [*chosen.values()], others + len(cases) - len(chosen)
 
@@ -93,7 +107,7 @@ def _gravity(finding: Finding) -> tuple[int, int, int]:
     return _GRAVITY[finding.verdict], -weight, finding.packet
 
 
-def _name(number: int, finding: Finding) -> str:
+def folder_name(prefix: str, finding: Finding) -> str:
     """Return a name that every file system takes: `001-EPOCH_SKIP_AHEAD-skip_after_timeout-billing-3`."""
     parts = [finding.code, *([finding.cause] if finding.cause else []), client_of(finding)]
-    return f"{number:03}-" + re.sub(r"[^A-Za-z0-9._-]+", "_", "-".join(parts))[:_NAME_LENGTH].rstrip("._-")
+    return f"{prefix}-" + re.sub(r"[^A-Za-z0-9._-]+", "_", "-".join(parts))[:_NAME_LENGTH].rstrip("._-")

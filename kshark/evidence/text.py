@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kshark.evidence import folder
 from kshark.evidence.capture import Copied
-from kshark.evidence.cases import Case, headline_of
+from kshark.evidence.cases import Case, Recorded, headline_of
 from kshark.evidence.connections import SCOPES, Scope
 from kshark.headlines import Headline, Headlines
 from kshark.model import Finding
@@ -21,7 +21,7 @@ from kshark.output.json_findings import json_findings
 from kshark.output.jsonlines import json_lines
 from kshark.output.spans import plain
 from kshark.output.wireshark import of_connection, of_frames
-from kshark.units import counted, number, safe, size
+from kshark.units import clock, counted, duration, moment, number, safe, size
 
 _PACKETS: Final = 12
 
@@ -39,6 +39,8 @@ class Written(Struct):
     file: str = ""
     size: int = 0
     scope: Scope = SCOPES[0]
+    #: The first scope that was tried.
+    narrowest: Scope = SCOPES[0]
     numbers: array[int] = field(default_factory=lambda: array("q"))
     finding: Finding | None = None
     is_reproduced: bool = False
@@ -52,7 +54,8 @@ class Written(Struct):
 
 def write_texts(capture: Copied, written: Written) -> None:
     """Write both texts into the folder of the case."""
-    names = ["capture"] if written.is_anonymous else [safe(PurePath(file).name) for file in capture.files]
+    sources = capture.names or [PurePath(file).name for file in capture.files]
+    names = ["capture"] if written.is_anonymous else [*map(safe, sources)]
     text = "\n".join(_lines(written, names)) + "\n"
     (written.target / folder.TEXT).write_text(text, encoding="utf-8", errors="backslashreplace")
     (written.target / folder.DATA).write_bytes(json_lines([*_data(written, names)]))
@@ -77,6 +80,8 @@ def _lines(written: Written, names: list[str]) -> Iterator[str]:
         noun = "packet" if case.count == 2 else "packets"
         yield f"{counted(case.count - 1, 'finding')} like it: {noun} {others}{more}"
         yield ""
+    if case.recorded is not None:
+        yield from _recorded(case.recorded)
     if finding is None:
         yield "No packets are here: the connections of the client alone are too large for evidence."
         yield "kshark read FILE -Y FILTER -w OUT.pcapng, or --since and --until, takes fewer of them."
@@ -93,14 +98,26 @@ def _lines(written: Written, names: list[str]) -> Iterator[str]:
     yield from _result(written)
 
 
+def _recorded(recorded: Recorded) -> Iterator[str]:
+    if recorded.missed:
+        yield f"{counted(recorded.missed, 'finding')} like it since the recording before have no file of their own."
+    held = duration(recorded.until_ns - recorded.since_ns)
+    yield f"The recorder held the packets of {moment(recorded.since_ns)} to {clock(recorded.until_ns, 3)} UTC ({held})."
+    yield ""
+
+
 def _result(written: Written) -> Iterator[str]:
-    at = SCOPES.index(written.scope)
+    recorded = written.case.recorded
     if not written.is_reproduced and written.is_anonymous:
         yield f"{written.case.first.code}: without names, addresses and payloads it is not found in this file any more."
+    elif not written.is_reproduced and recorded is not None and recorded.is_cut:
+        yield "This file alone does not give the finding: its connections began before the first packet that the"
+        yield f"recorder held, that of {moment(recorded.since_ns)} UTC. --record 10m,4GB would hold more."
     elif not written.is_reproduced:
         yield "This file alone does not give the finding: it rests on packets that no part of the capture shows alone."
-    elif at:
-        yield f"It gives the same finding. {SCOPES[0].text[0].upper()}{SCOPES[0].text[1:]} did not: the finding also"
+    elif written.scope != written.narrowest:
+        narrowest = written.narrowest.text
+        yield f"It gives the same finding. {narrowest[0].upper()}{narrowest[1:]} did not: the finding also"
         yield "rests on the other packets."
     else:
         yield "It gives the same finding."
@@ -157,6 +174,8 @@ def _data(written: Written, names: list[str]) -> Iterator[Any]:
     elif finding is not None and written.is_reproduced:
         yield from json_findings([finding])
     yield {"headline": _headline(written)}
+    if case.recorded is not None:
+        yield {"recorded": case.recorded}
     yield {
         "evidence": {
             "captures": names,

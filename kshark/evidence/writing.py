@@ -23,7 +23,7 @@ from kshark.evidence import folder
 from kshark.evidence.capture import Copied, rewrite
 from kshark.evidence.cases import Case
 from kshark.evidence.comments import NewComments, add_finding, add_messages, signed
-from kshark.evidence.connections import SCOPES, Connections, Scope
+from kshark.evidence.connections import REACHES, SCOPES, Chooses, Scope
 from kshark.evidence.text import Written, write_texts
 from kshark.model import Finding
 from kshark.output.findings import packets_of
@@ -66,45 +66,54 @@ class Attempt(NamedTuple):
 
 def write_evidence(
     capture: Copied,
-    connections: Connections,
+    connections: Chooses,
     cases: Sequence[Case],
     target: Path,
     options: str = "",
     names: Pseudonyms | None = None,
+    scopes: Sequence[Scope] = SCOPES,
 ) -> Iterator[Written]:
     """Write the evidence of all cases, and yield what was written for each.
 
     `options`: those with which `kshark check` read the capture, to be used again. `names`: the evidence is anonymous.
+    `scopes`: those to try, in this order.
     """
     left = iter(cases)
     while some := [*islice(left, _AT_ONCE)]:
         for case in some:
             folder.begin(target, case.name)
-        best = _attempts(capture, connections, some, target)
+        best = _attempts(capture, connections, some, target, scopes)
         for case in some:
             attempt = best.get(case.name)
             if names is not None and attempt is not None:
                 attempt = _anonymous(capture, case, attempt, names)
             written = Written(case, folder.unfinished(target, case.name), options, is_anonymous=names is not None)
+            written.narrowest = scopes[0]
             yield _finish(capture, written, attempt)
             folder.complete(target, case.name)
 
 
-def _attempts(capture: Copied, connections: Connections, cases: Sequence[Case], target: Path) -> dict[str, Attempt]:
-    """Return the attempt that is kept of each case: the first that gives the finding again, else the smallest."""
+def _attempts(
+    capture: Copied, connections: Chooses, cases: Sequence[Case], target: Path, scopes: Sequence[Scope]
+) -> dict[str, Attempt]:
+    """Return the attempt that is kept of each case: the first that gives the finding again, else the first one."""
     kept: dict[str, Attempt] = {}
     pending = [*cases]
-    for scope in SCOPES:
-        selections = [(case, connections.selection(case.first, scope)) for case in pending]
+    #: Reaches that are too long, by case; a wider one is longer.
+    too_wide: dict[str, int] = {}
+    for scope in scopes:
+        width = REACHES.index(scope.reach)
+        fitting = [case for case in pending if width < too_wide.get(case.name, len(REACHES))]
+        selections = [(case, connections.selection(case.first, scope)) for case in fitting]
         tries = [(case, selection) for case, selection in selections if selection is not None]
         if not tries:
             continue
         paths = [folder.unfinished(target, case.name) / folder.ATTEMPT for case, _ in tries]
         written = capture.write([(path, it) for path, (_, it) in zip(paths, tries, strict=True)], MOST_BYTES)
         for (case, _), path, numbers in zip(tries, paths, written, strict=True):
-            if numbers is None:  # too long; a wider one is longer
+            if numbers is None:
                 path.unlink()
-                pending.remove(case)
+                too_wide[case.name] = width
                 continue
             attempt = Attempt(path, scope, numbers, _reproduced(capture, path, case.first))
             if attempt.finding is not None:
@@ -128,10 +137,11 @@ def _reproduced(capture: Copied, path: Path, finding: Finding, same: Sequence[st
     for page in capture.pages(path):
         run.page(page)
     run.close()
-    return next((found for found in run.findings if _is_same(found, finding, same)), None)
+    return next((found for found in run.findings if is_same(found, finding, same)), None)
 
 
-def _is_same(one: Finding, other: Finding, same: Sequence[str]) -> bool:
+def is_same(one: Finding, other: Finding, same: Sequence[str] = _SAME) -> bool:
+    """True if findings of two captures of the same packets are the same."""
     return all(getattr(one, name) == getattr(other, name) for name in same)
 
 

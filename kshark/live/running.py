@@ -38,7 +38,8 @@ class Totals(Struct):
 class Running:
     """A running capture with its consumers.
 
-    `keys` returns new lines of a TLS key log; `is_done` may end it early. `keeps_packets`: consumers want the packets
+    `keys` returns new lines of a TLS key log; `cut` the packets of a batch that are part of the capture;
+    `recorder` what the flight recorder holds; `is_done` may end it early. `keeps_packets`: consumers want the packets
     that are not judged, too.
     """
 
@@ -50,6 +51,8 @@ class Running:
         consumers: Sequence[Consumer],
         *,
         keys: Callable[[], bytes] = bytes,
+        cut: Callable[[PacketBatch], PacketBatch] = lambda batch: batch,
+        recorder: Callable[[], str] = str,
         is_done: Callable[[], bool] = bool,
         keeps_packets: bool = False,
     ) -> None:
@@ -59,6 +62,8 @@ class Running:
         self._run = run
         self._consumers = consumers
         self._keys = keys
+        self._cut = cut
+        self._recorder = recorder
         self._is_done = is_done
         self._keeps_packets = keeps_packets
         self._since_ns = time.time_ns()
@@ -93,8 +98,9 @@ class Running:
 
     def _item(self, item: PacketBatch | Weird | Tick | None) -> None:
         if isinstance(item, PacketBatch):
-            self.totals.packets += len(item.number)
             item.secrets = self._keys()
+            item = self._cut(item)
+            self.totals.packets += len(item.number)
             self._packets(item)
         if item is not None:
             for page in self._engine.feed(item):
@@ -103,6 +109,7 @@ class Running:
     def _skip(self, item: PacketBatch | Weird | Tick | None) -> None:
         """Count packets for which no time is left; they are still written to files."""
         if isinstance(item, PacketBatch):
+            item = self._cut(item)
             self.totals.not_judged += len(item.number)
             self._packets(item)
         if not self._keeps_packets:
@@ -141,6 +148,7 @@ class Running:
             tuple(capture.down),
             0 if last else capture.delay_ns,
             0 if last else capture.waiting,
+            recorder=self._recorder(),
             fault=capture.fault,
             not_judged=self.totals.not_judged,
         )

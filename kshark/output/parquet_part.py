@@ -112,6 +112,13 @@ class PartWriter:
         """True if a file is full: a good moment to commit, at the end of a capture."""
         return self._files.size_bytes >= FILE_BYTES
 
+    def cut(self) -> Part:
+        """Complete the files so far, in the middle of a capture; what follows gets others."""
+        self._files.add(self._rows.rest(), self._rows.names)
+        part = Part(self._files.close(), self._captures)
+        self._files, self._captures = self._attempt.files(), []
+        return part
+
     def close(self) -> Part:
         """Complete the files."""
         self._files.add(self._rows.rest(), self._rows.names)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kshark.capture import each_capture, open_captures
+from kshark.capture.captures import Captures
 from kshark.capture.merge import Lane, merge
 from kshark.capture.numbering import Numbering
 from kshark.errors import UnreadableInput, UsageError
@@ -198,3 +199,14 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_not_left_out(
     monkeypatch.setattr("kshark.capture.files.below", lambda folder: [a, tmp_path / "gone.pcap"])
     with pytest.raises(UnreadableInput, match=r"gone.pcap: no such file or directory$"):
         open_captures([tmp_path])
+
+
+def test_files_that_are_parts_of_one_capture_keep_their_order_whatever_their_times_are(tmp_path: Path) -> None:
+    captures = Captures(files(tmp_path, [[5, 6], [1, 2, 3]]), chained=True)
+    assert [(row.number, row.data.decode()) for row in rows(captures)] == [
+        (1, "0/1"),
+        (2, "0/2"),
+        (3, "1/1"),
+        (4, "1/2"),
+        (5, "1/3"),
+    ]

@@ -58,7 +58,12 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
             "the output has several files and cannot be written to standard output (-)",
         ),
         (["annotate", "x"], "the following arguments are required: -o"),
-        (["live", "-i", "lo", "--export", "d"], 'no option "--export" (kshark live --help shows them all)'),
+        (
+            ["live", "-i", "lo", "--exports", "d"],
+            'no option "--exports"; did you mean "--export"? (kshark live --help shows them all)',
+        ),
+        (["live", "-i", "lo", "-b", "packets:9"], "-b is about the files of -w; name one with -w FILE"),
+        (["live", "-i", "lo", "--record", "9s"], "--record needs a folder for what it saves; add --on-violation save="),
         (
             ["check", "x", "--select", "EPOCH_SKIP"],
             'no code "EPOCH_SKIP"; did you mean "EPOCH_SKIP_AHEAD"? (kshark explain lists them)',
