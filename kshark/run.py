@@ -16,6 +16,7 @@ from kshark.analysis import (
     AnalysisResult,
     Analyzer,
     By,
+    Change,
     ClientCoverage,
     MemberKey,
     Observed,
@@ -40,7 +41,7 @@ class Run:
 
     `shows`: return and keep only findings for which it is true. `keeps`: keep findings. `sessions`: keep share sessions
     too. `coverage`: count it; as Parties: also by client. `named`: learn the names of topics. `complete`: the capture
-    holds all traffic of its clients."""
+    holds all traffic of its clients. `on_change` is called with every change of records of share partitions."""
 
     def __init__(
         self,
@@ -52,8 +53,10 @@ class Run:
         coverage: bool | Parties = False,
         named: bool = False,
         complete: bool = False,
+        on_change: Callable[[Change], object] | None = None,
     ) -> None:
-        self._analyzer = Analyzer(sessions=sessions, coverage=coverage, complete=complete)
+        #: What is known of share sessions and of records in flight.
+        self.analyzer = Analyzer(sessions=sessions, coverage=coverage, complete=complete, on_change=on_change)
         self._incidents = Incidents(registry, complete=complete)
         self._observer = Observer(registry, coverage=bool(coverage))
         self._reads = ReadByClient(coverage) if isinstance(coverage, Parties) else None
@@ -80,13 +83,13 @@ class Run:
         refusals = self._observer.page(page)
         if self._reads is not None:
             self._reads.page(page)
-        findings = self._analyzer.page(page)
+        findings = self.analyzer.page(page)
         self._observer.explain(findings)
         return self._proved([*findings, *self._incidents.page(page, refusals)])
 
     def close(self) -> list[Finding]:
         """End the capture, and return the findings that only its end proves."""
-        last = self._analyzer.close()
+        last = self.analyzer.close()
         self._observer.explain(last)
         findings = self._proved([*last, *self._incidents.close()])
         return [*findings, *self._certain([*self._excusable])]
@@ -95,20 +98,20 @@ class Run:
     def observed(self) -> Observed:
         """The counts of the capture so far."""
         observed = self._observer.observed
-        observed.sessions = self._analyzer.summary()["sessions"]
-        observed.coverage = self._analyzer.coverage
+        observed.sessions = self.analyzer.summary()["sessions"]
+        observed.coverage = self.analyzer.coverage
         if self._reads is not None and self._reads.parties.passes is not None:
             observed.counted_read = self._reads.total
         return observed
 
     def clients(self, by: By) -> list[ClientCoverage]:
         """Return the coverage by client or by software so far; an empty list if that is not counted."""
-        return [] if self._reads is None else by_client(by, self._reads, self._analyzer.coverage_of_parties)
+        return [] if self._reads is None else by_client(by, self._reads, self.analyzer.coverage_of_parties)
 
     @property
     def outcomes(self) -> dict[MemberKey, Outcomes]:
         """How the members of share groups fared so far."""
-        return joined_outcomes([self._analyzer.outcomes.of])
+        return joined_outcomes([self.analyzer.outcomes.of])
 
     @property
     def topics(self) -> dict[str, str]:
@@ -119,7 +122,7 @@ class Run:
     def _proved(self, findings: list[Finding]) -> list[Finding]:
         self._observer.observed.explained.update(self._incidents.refusals)
         self._incidents.refusals.clear()
-        self.sessions.add(self._analyzer.listed())
+        self.sessions.add(self.analyzer.listed())
         if self._shows is not None:
             findings = [*filter(self._shows, findings)]
         if not EXCUSABLE.isdisjoint([finding.code for finding in findings]):

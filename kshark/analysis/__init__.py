@@ -15,7 +15,15 @@ from kshark.analysis.analyzer import APIS, Analyzer
 from kshark.analysis.facts.judge import REASONS
 from kshark.analysis.facts.parties import Parties, Party
 from kshark.analysis.results.by_client import OF_CLIENTS, UNNAMED, By, ClientCoverage, ReadByClient, by_client
-from kshark.analysis.results.deliveries import Delivery, DeliveryLog, Holder, InFlightRange, InFlightState
+from kshark.analysis.results.deliveries import (
+    Delivery,
+    DeliveryLog,
+    HeldRange,
+    Holder,
+    InFlightRange,
+    InFlightState,
+    held_of,
+)
 from kshark.analysis.results.findings import in_packet_order
 from kshark.analysis.results.observed import Observed, Observer, Refusal
 from kshark.analysis.results.outcomes import MemberKey, Outcomes, joined_outcomes
@@ -50,6 +58,7 @@ __all__ = [
     "Coverage",
     "Delivery",
     "DeliveryLog",
+    "HeldRange",
     "Holder",
     "InFlightRange",
     "InFlightState",
@@ -73,6 +82,7 @@ __all__ = [
     "ShareSession",
     "ShownStart",
     "by_client",
+    "held_of",
     "in_packet_order",
     "joined_outcomes",
 ]

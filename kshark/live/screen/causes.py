@@ -1,0 +1,67 @@
+"""Findings, grouped by cause and member: what hurts first."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from kshark import limits
+from kshark.endpoints import host_of
+from kshark.headlines import Sort, sort_of
+from kshark.live.screen.rows import Cause, RowKey
+from kshark.model import Finding
+from kshark.output.catalogue import CODES
+from kshark.units import safe
+
+#: A cause is recent for this time; then it comes after all recent ones.
+RECENT_NS: Final = 300_000_000_000
+_ORDER: Final = {"violation": 0, "note": 1, "unknown": 2}
+
+
+class Causes:
+    """Count findings by cause and party: at most limits.SCREEN_CAUSES of these; then the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[tuple[Sort, str, str | None], Cause] = OrderedDict()
+
+    def add(self, finding: Finding, key: RowKey | None) -> None:
+        """Take a finding. `key`: the member that it is about."""
+        who = party_of(finding)
+        sort = sort_of(finding)._replace(event=None)
+        place = sort, who, finding.member_id
+        cause = self._of.get(place)
+        if cause is None:
+            weight = getattr(CODES.get(finding.code), "weight", 0)
+            self._of[place] = Cause(finding, who, key, weight, finding.time_ns, finding.time_ns)
+            if len(self._of) > limits.SCREEN_CAUSES:
+                self._of.popitem(last=False)
+            return
+        self._of.move_to_end(place)
+        cause.finding, cause.count = finding, cause.count + 1
+        cause.first_ns, cause.last_ns = min(cause.first_ns, finding.time_ns), max(cause.last_ns, finding.time_ns)
+
+    def listed(self) -> list[Cause]:
+        """Return copies, the latest last."""
+        return [replace(cause) for cause in self._of.values()]
+
+
+def party_of(finding: Finding) -> str:
+    """Return `client a`, or `broker 10.0.0.9:9092` if the broker is to blame, or no client is known."""
+    client = finding.client_id or host_of(finding.client)
+    if finding.blame == "broker" or not client:
+        return f"broker {finding.broker}"
+    return f"client {safe(client)}"
+
+
+def by_hurt(causes: Iterable[Cause], now_ns: int) -> list[Cause]:
+    """Sort causes: recent ones, violations, notes and what is not proved, by weight and number."""
+    return sorted(causes, key=lambda cause: _rank(cause, now_ns))
+
+
+def _rank(cause: Cause, now_ns: int) -> tuple[bool, bool, int, int, int]:
+    is_old = now_ns - cause.last_ns > RECENT_NS
+    verdict = cause.finding.verdict
+    return is_old, verdict == "unknown", -cause.weight, _ORDER[verdict], -cause.count

@@ -1,0 +1,194 @@
+"""Findings, the details of a member, and explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kshark.analysis import Rule
+from kshark.analysis.rules.causes import ADVICE, CAUSES
+from kshark.error_names import ERROR_NAMES
+from kshark.live.screen.causes import RECENT_NS
+from kshark.live.screen.cells import cells, padded
+from kshark.live.screen.columns import Seen, place_of, seconds
+from kshark.live.screen.rows import Cause, Row
+from kshark.output.catalogue import CODES
+from kshark.output.entries import cause_lines as cause_page
+from kshark.output.entries import code_lines
+from kshark.output.findings import finding_lines
+from kshark.output.spans import API, CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, VALUE, WARN, Line, folded
+from kshark.units import clock, counted, duration, number, safe
+
+_STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
+#: Causes of a member, and ranges that it holds, that are shown.
+_CAUSES: Final = 4
+_RANGES: Final = 6
+#: The longest code that is aligned.
+_CODE: Final = 28
+_SHORT_NS: Final = 1_000_000_000
+
+
+def cause_lines(cause: Cause, now_ns: int, width: int) -> Line:
+    """Return one line: the last time, how often, what, who, and what happened."""
+    finding = cause.finding
+    style = DIM if now_ns - cause.last_ns > RECENT_NS else _STYLES[finding.verdict]
+    times = f"x{_times(cause.count)}" if cause.count > 1 else ""
+    if width < 60:
+        return [(f"{times:<4} ", VALUE), (finding.code, style), (f" {cause.who}", PLAIN)]
+    first = f"{clock(cause.first_ns, 1)[:8]}-" if width >= 100 and cause.count > 1 else ""
+    time = f"{first}{clock(cause.last_ns, 1)[:8]}"
+    return [
+        (f"{time:>17} " if width >= 100 else f"{time} ", DIM),
+        (f"{times:<5} ", VALUE),
+        (finding.code, style),
+        (" not proved" if finding.verdict == "unknown" else "", WARN),
+        (f"  {cause.who}", VALUE),
+        (f"  {what_of(cause)}", PLAIN),
+    ]
+
+
+def _times(count: int) -> str:
+    return str(count) if count < 10_000 else f"{count // 1000}k"
+
+
+def what_of(cause: Cause) -> str:
+    """Return in a few words what happened; of an incident its own sentence."""
+    entry, why = CODES[cause.finding.code], CAUSES.get(cause.finding.cause or "")
+    if why is not None:
+        return why
+    if isinstance(entry, Rule) and entry.act:
+        return entry.act
+    if isinstance(entry, Rule) and entry.accuses:
+        return entry.text
+    return cause.finding.argument
+
+
+def advice_of(cause: Cause) -> str:
+    """Return what to do."""
+    return ADVICE.get(cause.finding.cause or "") or CODES[cause.finding.code].advice
+
+
+def remedy(cause: Cause, width: int) -> list[Line]:
+    """Return what to do about a cause."""
+    advice = advice_of(cause)
+    return [*folded([("→ ", GOOD), (cause.finding.code, CODE), (f" {advice}", PLAIN)], width, 2)] if advice else []
+
+
+def member_lines(row: Row, causes: Sequence[Cause], seen: Seen, width: int) -> list[Line]:
+    """Return the details of a member, or of a group: who it is, its last requests, the records that it holds, its
+    findings, and what to do."""
+    is_group = row.key.member_id is None
+    own = [cause for cause in causes if _is_of(cause, row)]
+    lines: list[Line] = [
+        [("group ", LABEL), (safe(row.key.group_id), VALUE), (f"  {counted(row.members, 'member')}", PLAIN)]
+        if is_group
+        else [("client ", LABEL), (row.client_id or "?", VALUE), ("  group ", LABEL), (safe(row.key.group_id), VALUE)]
+    ]
+    if not is_group:
+        about = " · ".join(filter(None, (row.about.software, row.about.client, f"broker {row.about.broker}")))
+        lines.append([(about, DIM)])
+        lines.append([("member ", LABEL), (safe(row.key.member_id or ""), DIM), *_membership(row, seen)])
+        lines += [[], *_talks(row, width)]
+    lines += _holdings(row, seen, width)
+    for cause in own[:_CAUSES]:
+        lines.append([])
+        lines.append(cause_lines(cause, seen.picture.now_ns, min(width, 99)))
+        lines += remedy(cause, width)[:3]
+    if len(own) > _CAUSES:
+        lines.append([(f"and {counted(len(own) - _CAUSES, 'more cause')}", DIM)])
+    return lines
+
+
+def _is_of(cause: Cause, row: Row) -> bool:
+    if cause.key is None:
+        return False
+    return cause.key == row.key or (row.key.member_id is None and cause.key.group == row.key)
+
+
+def _membership(row: Row, seen: Seen) -> Line:
+    beat = row.beat
+    if beat is None:
+        return [("  no heartbeat seen", DIM)]
+    if beat.left:
+        return [("  left the group", DIM)]
+    ago = f"  heartbeat {seconds(max(0, seen.picture.now_ns - beat.time_ns))} s ago, due every "
+    return [
+        (f"  member epoch {beat.epoch}", PLAIN),
+        (f"{ago}{duration(beat.interval_ns)}", ERROR if beat.is_late(seen.picture.now_ns) else PLAIN),
+    ]
+
+
+def _talks(row: Row, width: int) -> list[Line]:
+    """Return the last requests, the latest first."""
+    lines: list[Line] = []
+    for talk in reversed(row.talks):
+        api = talk.api if width >= 64 else talk.api.removeprefix("Share")
+        epoch = "-" if talk.epoch is None else str(talk.epoch)
+        latency = "" if talk.latency_ns is None else duration(talk.latency_ns)
+        lines.append(
+            [
+                (clock(talk.time_ns, 3 if width >= 60 else 1)[: 12 if width >= 60 else 8] + " ", DIM),
+                (padded(api, 19 if width >= 64 else 11), API),
+                (f" epoch {epoch:<6}", VALUE),
+                (f"{latency:>8}  ", PLAIN),
+                _answer(talk.error),
+            ]
+        )
+    return lines
+
+
+def _answer(error: int | None) -> tuple[str, str]:
+    if error is None:
+        return "no answer", WARN
+    return ("ok", GOOD) if not error else (ERROR_NAMES.get(error, f"error {error}"), ERROR)
+
+
+def _holdings(row: Row, seen: Seen, width: int) -> list[Line]:
+    """Return the ranges that it holds, those whose locks end first."""
+    now_ns = seen.picture.now_ns
+    held = [
+        (range_, holding)
+        for holding in seen.of.get(row.key, ())
+        for range_ in holding.ranges
+        if row.key.member_id in (None, range_.member_id)
+    ]
+    if not held:
+        return []
+    held.sort(key=lambda it: it[0].until_ns)
+    total = sum(range_.records for range_, _ in held)
+    lines: list[Line] = [[], [("holds ", LABEL), (counted(total, "record"), VALUE)]]
+    for range_, holding in held[:_RANGES]:
+        left_ns = range_.until_ns - now_ns
+        place = place_of(holding, seen.picture.topics)
+        place = padded(place, min(cells(place), max(12, width // 3)))
+        offsets = f" {range_.first_offset}-{range_.last_offset}"
+        count = f"  delivery {range_.delivery_count}" if range_.delivery_count and range_.delivery_count > 1 else ""
+        start = "" if holding.start is None else f"  start offset {holding.start}"
+        style = WARN if left_ns < _SHORT_NS else VALUE
+        lines.append(
+            [
+                (f"  {place}", PLAIN),
+                (offsets, VALUE),
+                (f"  lock {seconds(max(0, left_ns))} s", style),
+                (count, WARN),
+                (start if width >= 70 else "", DIM),
+            ]
+        )
+    if len(held) > _RANGES:
+        lines.append([(f"  and {counted(len(held) - _RANGES, 'more range')}", DIM)])
+    return lines
+
+
+def explained(cause: Cause, topics: Mapping[str, str], width: int) -> list[Line]:
+    """Return what is known of a cause: its last finding in full, then the page of its code and of its cause."""
+    finding = cause.finding
+    seen = f"{clock(cause.first_ns, 3)} to {clock(cause.last_ns, 3)}" if cause.count > 1 else clock(cause.last_ns, 3)
+    lines: list[Line] = [
+        [(f"{number(cause.count)} × ", VALUE), (finding.code, CODE), (f"  {cause.who}, {seen}", PLAIN)]
+    ]
+    for line in finding_lines(finding, width, topics):
+        lines += folded(line, width, 2)
+    lines += [part for line in code_lines(CODES[finding.code]) for part in folded(line, width, 2)]
+    if finding.cause in CAUSES:
+        lines += [[], *(part for line in cause_page(finding.cause or "") for part in folded(line, width, 2))]
+    return lines
