@@ -24,6 +24,7 @@ from kshark.cli.check import (
     selection,
     verdict,
 )
+from kshark.cli.live_screen import add_lines, begin_screen, shown_screen, wants_screen
 from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, ports
 from kshark.cli.printed_findings import Printed, show
 from kshark.cli.read import Print, printing
@@ -46,12 +47,14 @@ from kshark.units import counted
 
 if TYPE_CHECKING:
     from kshark.capture.live import LiveCapture
+    from kshark.live.screen import Screen
 
 #: The status is told so often.
 STATUS_SECONDS: Final = 0.25
 
 EXAMPLES = (
     "kshark live -i eth0 -f 'tcp port 9092'",
+    "kshark live -i eth0 -f 'tcp port 9092' --lines",
     "kshark live -i lo -T json | jq -c 'select(.verdict == \"violation\")'",
     "kshark live -i any -q -c 10000",
 )
@@ -84,6 +87,7 @@ def arguments(parser: Parser) -> None:
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="no messages, findings only")
+    add_lines(parser)
     parser.set_defaults(fields=[])
     codes = "1 if a rule was broken, 2 if the interface cannot be read, 3 if nothing could be judged, else 0"
     parser.epilog = f"{parser.epilog}\nexit code: {codes}.\n"
@@ -95,7 +99,8 @@ def run(args: Namespace) -> int:
     from kshark.capture.live import LiveCapture  # imports scapy, which nothing else needs
 
     sink = Sink(sys.stdout)
-    shown = not args.quiet
+    has_screen = wants_screen(args)
+    shown = not args.quiet and not has_screen
     opening: Opening = (args.records and shown) or "checked"
     read = Options(
         records=opening,
@@ -109,13 +114,14 @@ def run(args: Namespace) -> int:
     engine = Engine(options, registry(args))
     names = engine.back.names
     begin_capture(args, names)
-    output = _Lines(args, sink, printing(args, sink)(names), names)
+    screen = begin_screen(args, names) if has_screen else None
+    output = _Lines(args, sink, printing(args, sink)(names), names, screen)
     capture = LiveCapture(args.interface, bpf=args.filter, snap_length=args.snap_length)
     _stop_on_signals(capture)
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and screen is None:
         print(f"kshark: capturing on {args.interface}, Ctrl-C ends", file=sys.stderr)
-    consumers: list[Consumer] = [output]
-    packets = _judge(capture, engine, output, consumers, args)
+    with shown_screen(screen, (args.interface,)) as screens:
+        packets = _judge(capture, engine, output, [*screens, output], args)
     code = output.code
     print(f"kshark: {counted(packets, 'packet')} captured, {capture.dropped:,} dropped by the kernel", file=sys.stderr)
     Sink(sys.stderr).lines([[("  ", ""), *line] for line in output.notes.lines()])
@@ -174,7 +180,9 @@ def _stop_on_signals(capture: Any) -> None:
 class _Lines:
     """Print the messages of each page, and after each message the findings that rest on it."""
 
-    def __init__(self, args: Namespace, sink: Sink, write: Print, names: TopicNames | None) -> None:
+    def __init__(
+        self, args: Namespace, sink: Sink, write: Print, names: TopicNames | None, screen: Screen | None
+    ) -> None:
         self.notes = Notes()
         self.code = 0
         #: True when `-c` messages were printed.
@@ -184,6 +192,8 @@ class _Lines:
         self._left: int | None = args.count
         self._write = write
         self._names = names
+        #: With a screen, only the verdict is printed.
+        self._prints = screen is None
         chosen, self._resting = selection(args), Resting(args)
         self._failing = fail_on(args)
         self.run = Run(
@@ -191,6 +201,7 @@ class _Lines:
             shows=lambda finding: chosen(finding) and self._resting.shows(finding),
             keeps=False,
             coverage=asks_for_coverage(args) and counted_requests(args, self._resting),
+            on_change=None if screen is None else screen.change,
         )
         self._printed = Printed(FindingCounts(), Headlines())
 
@@ -221,10 +232,11 @@ class _Lines:
         self.code = exit_code([outcomes_of(self._printed.counts, self.run.observed, self._args)], self._failing)
 
     def _messages(self, messages: list[Message]) -> None:
-        if messages and not self._args.quiet:
+        if messages and self._prints and not self._args.quiet:
             self._write([shown(message) for message in messages])
 
     def _findings(self, findings: Sequence[Finding]) -> None:
         for finding in findings:
             self._printed.add(finding)
-        show(findings, self._args, self._sink, self._names.by_id if self._names is not None else {})
+        if self._prints:
+            show(findings, self._args, self._sink, self._names.by_id if self._names is not None else {})

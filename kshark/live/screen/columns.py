@@ -9,7 +9,7 @@ from kshark.live.screen.cells import padded, shorter
 from kshark.live.screen.model import Picture
 from kshark.live.screen.rows import TROUBLE_NS, Held, Holding, Row, RowKey
 from kshark.output.spans import DIM, ERROR, PLAIN, VALUE, WARN, Line, Span
-from kshark.units import safe
+from kshark.units import safe, shortened
 
 _SECOND_NS: Final = 1_000_000_000
 #: A lock with less time left is marked.
@@ -21,10 +21,12 @@ _NOTHING: Final = Held(0, 0)
 
 
 class Seen(NamedTuple):
-    """A picture as columns need it: `of`: the partitions that each member and group holds records of."""
+    """A picture as columns need it: `of`: the partitions that each member and group holds records of; `width`: of
+    the terminal."""
 
     picture: Picture
     of: Mapping[RowKey, Sequence[Holding]]
+    width: int
 
     def held(self, row: Row) -> Held:
         return self.picture.held.get(row.key, _NOTHING)
@@ -90,7 +92,7 @@ def _fetches(row: Row, seen: Seen) -> Span:
     rate = row.fetches_per_second(seen.picture.now_ns)
     if row.epoch is None and not rate:
         return "-", DIM
-    return (f"{rate:.0f}" if rate >= 100 else f"{rate:.1f}"), VALUE
+    return ("0" if rate < 0.05 else f"{rate:.1f}" if rate < 100 else f"{rate:.0f}"), VALUE
 
 
 def _lock(row: Row, seen: Seen) -> Span:
@@ -119,8 +121,9 @@ def _places(row: Row, seen: Seen) -> Span:
 
 
 def place_of(holding: Holding, topics: Mapping[str, str]) -> str:
-    """Return `orders[1]`."""
-    return f"{safe(topics.get(holding.topic_id, holding.topic_id))}[{holding.partition}]"
+    """Return `orders[1]`; the beginning of the topic's id if its name is unknown."""
+    name = topics.get(holding.topic_id) or shortened(holding.topic_id, 9)
+    return f"{safe(name)}[{holding.partition}]"
 
 
 def _first(number: Callable[[Holding], int | None]) -> Callable[[Row, Seen], Span]:
@@ -159,7 +162,7 @@ COLUMNS: Final = (
     Column("held", 3, 5, lambda row, seen: _count(seen.held(row).records)),
     Column("lock", 2, 4, _lock),
     Column("beat", 0, 4, _beat),
-    Column("partition", 7, 9, _places, 24, right=False),
+    Column("partition", 7, 9, _places, 20, right=False),
     Column("start", 9, 6, _first(lambda holding: holding.start)),
     Column("flight", 9, 6, _first(_in_flight)),
     Column("software", 8, 12, lambda row, _: (row.about.software or "-", DIM), 24, right=False),

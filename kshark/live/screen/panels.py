@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from kshark.analysis import Rule
 from kshark.analysis.rules.causes import ADVICE, CAUSES
 from kshark.error_names import ERROR_NAMES
-from kshark.live.screen.causes import RECENT_NS
+from kshark.live.screen.causes import RECENT_NS, by_hurt
 from kshark.live.screen.cells import cells, padded
 from kshark.live.screen.columns import Seen, place_of, seconds
 from kshark.live.screen.rows import Cause, Row
@@ -23,28 +23,35 @@ _STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
 #: Causes of a member, and ranges that it holds, that are shown.
 _CAUSES: Final = 4
 _RANGES: Final = 6
-#: The longest code that is aligned.
-_CODE: Final = 28
+#: The longest code that is aligned, and the names of clients in a line.
+_CODE: Final = 22
+_NAMES: Final = 2
 _SHORT_NS: Final = 1_000_000_000
 
 
-def cause_lines(cause: Cause, now_ns: int, width: int) -> Line:
-    """Return one line: the last time, how often, what, who, and what happened."""
+def cause_line(cause: Cause, now_ns: int, width: int, *, spans: bool = False) -> Line:
+    """Return one line: the last time (`spans`: the first one too), how often, what, who, and what happened."""
     finding = cause.finding
     style = DIM if now_ns - cause.last_ns > RECENT_NS else _STYLES[finding.verdict]
     times = f"x{_times(cause.count)}" if cause.count > 1 else ""
+    code = f"{finding.code} ?" if finding.verdict == "unknown" else finding.code
     if width < 60:
-        return [(f"{times:<4} ", VALUE), (finding.code, style), (f" {cause.who}", PLAIN)]
-    first = f"{clock(cause.first_ns, 1)[:8]}-" if width >= 100 and cause.count > 1 else ""
+        return [(f"{times:<4} ", VALUE), (code, style), (f" {who_of(cause)}", PLAIN)]
+    first = f"{clock(cause.first_ns, 1)[:8]}-" if spans and cause.count > 1 else ""
     time = f"{first}{clock(cause.last_ns, 1)[:8]}"
     return [
-        (f"{time:>17} " if width >= 100 else f"{time} ", DIM),
+        (f"{time:>17} " if spans else f"{time} ", DIM),
         (f"{times:<5} ", VALUE),
-        (finding.code, style),
-        (" not proved" if finding.verdict == "unknown" else "", WARN),
-        (f"  {cause.who}", VALUE),
-        (f"  {what_of(cause)}", PLAIN),
+        (code.ljust(_CODE), style),
+        (f" {who_of(cause)}: ", VALUE),
+        (what_of(cause), PLAIN),
     ]
+
+
+def who_of(cause: Cause) -> str:
+    """Return `a, b +3`."""
+    more = len(cause.who) - _NAMES
+    return ", ".join(cause.who[:_NAMES]) + (f" +{more}" if more > 0 else "")
 
 
 def _times(count: int) -> str:
@@ -68,17 +75,20 @@ def advice_of(cause: Cause) -> str:
     return ADVICE.get(cause.finding.cause or "") or CODES[cause.finding.code].advice
 
 
-def remedy(cause: Cause, width: int) -> list[Line]:
-    """Return what to do about a cause."""
+def remedy(cause: Cause, width: int, most: int = 3) -> list[Line]:
+    """Return what happened, if the line of the cause has no room for it, and what to do: at most so many lines."""
     advice = advice_of(cause)
-    return [*folded([("→ ", GOOD), (cause.finding.code, CODE), (f" {advice}", PLAIN)], width, 2)] if advice else []
+    lines = [*folded([("  → ", GOOD), (advice, PLAIN)], width, 4)] if advice else []
+    told = sum(cells(text) for text, _ in cause_line(cause, 0, width)) <= width
+    happened = [] if told else [*folded([("    ", PLAIN), (what_of(cause), DIM)], width, 4)]
+    return [*happened[: max(0, most - 2)], *lines][:most]
 
 
-def member_lines(row: Row, causes: Sequence[Cause], seen: Seen, width: int) -> list[Line]:
+def member_lines(row: Row, seen: Seen, width: int) -> list[Line]:
     """Return the details of a member, or of a group: who it is, its last requests, the records that it holds, its
     findings, and what to do."""
     is_group = row.key.member_id is None
-    own = [cause for cause in causes if _is_of(cause, row)]
+    own = causes_of(row, seen)
     lines: list[Line] = [
         [("group ", LABEL), (safe(row.key.group_id), VALUE), (f"  {counted(row.members, 'member')}", PLAIN)]
         if is_group
@@ -92,17 +102,17 @@ def member_lines(row: Row, causes: Sequence[Cause], seen: Seen, width: int) -> l
     lines += _holdings(row, seen, width)
     for cause in own[:_CAUSES]:
         lines.append([])
-        lines.append(cause_lines(cause, seen.picture.now_ns, min(width, 99)))
-        lines += remedy(cause, width)[:3]
+        lines.append(cause_line(cause, seen.picture.now_ns, width))
+        lines += remedy(cause, width)
     if len(own) > _CAUSES:
         lines.append([(f"and {counted(len(own) - _CAUSES, 'more cause')}", DIM)])
     return lines
 
 
-def _is_of(cause: Cause, row: Row) -> bool:
-    if cause.key is None:
-        return False
-    return cause.key == row.key or (row.key.member_id is None and cause.key.group == row.key)
+def causes_of(row: Row, seen: Seen) -> list[Cause]:
+    """Return the causes about a member or a group, what hurts first."""
+    own = (cause for cause in seen.picture.causes if cause.key is not None and row.key in (cause.key, cause.key.group))
+    return by_hurt(own, seen.picture.now_ns)
 
 
 def _membership(row: Row, seen: Seen) -> Line:
@@ -184,7 +194,7 @@ def explained(cause: Cause, topics: Mapping[str, str], width: int) -> list[Line]
     finding = cause.finding
     seen = f"{clock(cause.first_ns, 3)} to {clock(cause.last_ns, 3)}" if cause.count > 1 else clock(cause.last_ns, 3)
     lines: list[Line] = [
-        [(f"{number(cause.count)} × ", VALUE), (finding.code, CODE), (f"  {cause.who}, {seen}", PLAIN)]
+        [(f"{number(cause.count)} × ", VALUE), (finding.code, CODE), (f"  {who_of(cause)}, {seen}", PLAIN)]
     ]
     for line in finding_lines(finding, width, topics):
         lines += folded(line, width, 2)

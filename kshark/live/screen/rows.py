@@ -129,12 +129,21 @@ class Held(NamedTuple):
 
 
 class Cause(Struct):
-    """Findings with one code, verdict and cause about one member, client or broker. `finding`: the last one."""
+    """Findings with one code, verdict and cause about one member, client or broker, or joined (`key`: of the first).
+
+    `who`: clients, or brokers. `finding`: the last one.
+    """
 
     finding: Finding
-    who: str
+    who: tuple[str, ...]
     key: RowKey | None
     weight: int
     first_ns: int
     last_ns: int
     count: int = 1
+
+    @property
+    def sort(self) -> tuple[str, ...]:
+        """What a cursor remembers of it."""
+        finding = self.finding
+        return finding.code, finding.verdict, finding.blame, finding.cause or ""

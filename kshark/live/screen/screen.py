@@ -9,6 +9,7 @@ from contextlib import suppress
 from threading import Thread
 from typing import Final
 
+from kshark.analysis import Change
 from kshark.live.consumer import Status
 from kshark.live.screen.keys import Keys
 from kshark.live.screen.model import Model, Picture
@@ -57,8 +58,14 @@ class Screen:
         self._failure: BaseException | None = None
         self._thread = Thread(target=self._run, name="screen", daemon=True)
 
-    def start(self) -> None:
+    @property
+    def change(self) -> Callable[[Change], None]:
+        """Takes the changes of records in flight (Run, `on_change`)."""
+        return self._model.change
+
+    def start(self, status: Status) -> None:
         """Show the screen."""
+        self._model.status(status)
         self._terminal.watch()
         with self._terminal.lock:
             self._terminal.enter()

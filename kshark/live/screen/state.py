@@ -35,7 +35,7 @@ class State(Struct):
     group: RowKey | None = None
     on_causes: bool = False
     chosen: RowKey | None = None
-    cause: tuple[str, str] | None = None
+    cause: tuple[str, ...] | None = None
     move: int = 0
     top: int = 0
     message: str = ""

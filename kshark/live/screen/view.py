@@ -14,7 +14,8 @@ from kshark.live.screen.columns import SORTS, Seen, Table, rows_seen
 from kshark.live.screen.header import footer, header
 from kshark.live.screen.model import Picture
 from kshark.live.screen.panels import (
-    cause_lines,
+    cause_line,
+    causes_of,
     explained,
     member_lines,
     remedy,
@@ -30,7 +31,9 @@ _HIGH: Final = 36
 #: The screen has lines between its parts from this height on.
 _ROOMY: Final = 16
 #: Lines of what to do about the cause under the cursor.
-_REMEDY: Final = 2
+_REMEDY: Final = 4
+#: Rows beside which a line about the others would take too much.
+_FEW: Final = 4
 
 T = TypeVar("T")
 
@@ -40,7 +43,7 @@ def lines(picture: Picture, width: int, height: int, state: State) -> list[Line]
     top = header(picture, width, height, state)
     bottom = footer(width, state) if height > 6 else []
     room = max(0, height - len(top) - len(bottom))
-    seen = Seen(picture, _of_rows(picture.holdings))
+    seen = Seen(picture, _of_rows(picture.holdings), width)
     rows, causes = _rows(seen, state), _causes(picture, state)
     _move(rows, causes, state)
     if state.view == "overview":
@@ -111,16 +114,10 @@ def _causes(picture: Picture, state: State) -> list[Cause]:
             cause
             for cause in picture.causes
             if (group is None or (cause.finding.group_id or "") == group.group_id)
-            and (not text or text in f"{cause.finding.code}\n{cause.who}\n{cause.finding.group_id}".casefold())
+            and (not text or text in f"{cause.finding.code}\n{cause.who[0]}\n{cause.finding.group_id}".casefold())
         ),
         picture.now_ns,
     )
-
-
-def name_of(cause: Cause) -> tuple[str, str]:
-    """Return what a cursor remembers of a cause."""
-    finding = cause.finding
-    return f"{finding.code} {finding.verdict} {finding.cause} {finding.blame}", f"{cause.who} {finding.member_id}"
 
 
 def _move(rows: Sequence[Row], causes: Sequence[Cause], state: State) -> None:
@@ -128,7 +125,7 @@ def _move(rows: Sequence[Row], causes: Sequence[Cause], state: State) -> None:
     if not state.move:
         return
     if state.on_causes:
-        state.cause = _moved([name_of(cause) for cause in causes], state.cause, state.move)
+        state.cause = _moved([cause.sort for cause in causes], state.cause, state.move)
     else:
         state.chosen = _moved([row.key for row in rows], state.chosen, state.move)
     state.move = 0
@@ -151,10 +148,10 @@ def _overview(
     if not rows and not causes:
         return _nothing(seen.picture, state)
     row_at = _at([row.key for row in rows], state.chosen)
-    cause_at = _at([name_of(cause) for cause in causes], state.cause)
+    cause_at = _at([cause.sort for cause in causes], state.cause)
     is_wide = width >= _WIDE and height >= _HIGH
     wanted = len(rows) + 1 + (len(rows) > 0)
-    least = min(wanted, max(3, height // 2))
+    least = min(wanted, max(4, height // 2))
     below = height - least if is_wide else min(height - least, len(causes) + _REMEDY + (height >= _ROOMY))
     table = _table(rows, row_at, seen, width, height - below, state)
     rule: list[Line] = [[("─" * width, DIM)]] if height >= _ROOMY else []
@@ -162,7 +159,7 @@ def _overview(
     if is_wide:
         half = (width - 3) // 2
         left = _found(causes, cause_at, seen, half, room, state)
-        right = member_lines(rows[row_at], causes, seen, width - half - 3) if rows else []
+        right = member_lines(rows[row_at], seen, width - half - 3) if rows else []
         return [*table, *rule, *beside(left, right, half, room)]
     return [*table, *rule, *_found(causes, cause_at, seen, width, room, state)]
 
@@ -181,7 +178,7 @@ def _table(rows: Sequence[Row], at: int, seen: Seen, width: int, height: int, st
     if height < 2:
         return []
     room = height - 1
-    is_cut = len(rows) > room
+    is_cut = len(rows) > room > _FEW
     room -= is_cut
     first = max(0, min(at - room // 2, len(rows) - room))
     shown = rows[first : first + room]
@@ -204,17 +201,18 @@ def _chosen(line: Line) -> Line:
 
 
 def _found(causes: Sequence[Cause], at: int, seen: Seen, width: int, height: int, state: State) -> list[Line]:
-    """Return the causes around the cursor, and what to do about the one under it."""
+    """Return the causes around the cursor, with what to do about the one under it."""
     if not causes:
         return [[("  No findings.", DIM)]][:height]
-    help_lines = remedy(causes[at], width)[:_REMEDY] if height > _REMEDY + 1 else []
+    help_lines = remedy(causes[at], width, max(0, min(_REMEDY if height >= _FEW * 2 else 2, height - 1)))
     room = height - len(help_lines)
     first = max(0, min(at - room // 2, len(causes) - room))
     out: list[Line] = []
     for index, cause in enumerate(causes[first : first + room], first):
-        line = cause_lines(cause, seen.picture.now_ns, width)
+        line = cause_line(cause, seen.picture.now_ns, width, spans=width < seen.width)
         out.append(_chosen(line) if index == at and state.on_causes else line)
-    return [*out, *([[]] * (height - len(out) - len(help_lines))), *help_lines] if height >= 10 else [*out, *help_lines]
+        out += help_lines if index == at else []
+    return out
 
 
 # -- pages over it
@@ -226,8 +224,8 @@ def _page(rows: Sequence[Row], causes: Sequence[Cause], seen: Seen, width: int, 
         return [[], *keys]
     row = rows[_at([row.key for row in rows], state.chosen)] if rows else None
     if state.view == "details":
-        return [] if row is None else member_lines(row, causes, seen, width)
-    cause = causes[_at([name_of(cause) for cause in causes], state.cause)] if causes else None
-    if not state.on_causes and state.cause is None and row is not None and state.chosen is not None:
-        cause = next((cause for cause in causes if cause.key == row.key), cause)
+        return [] if row is None else member_lines(row, seen, width)
+    cause = causes[_at([cause.sort for cause in causes], state.cause)] if causes else None
+    if row is not None and state.chosen is not None and not state.on_causes:
+        cause = next(iter(causes_of(row, seen)), cause)
     return [[("  No findings yet.", PLAIN)]] if cause is None else explained(cause, seen.picture.topics, width)
