@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from kshark.live.screen.cells import padded, shorter
 from kshark.live.screen.model import Picture
 from kshark.live.screen.rows import TROUBLE_NS, Held, Holding, Row, RowKey
-from kshark.output.spans import DIM, ERROR, PLAIN, VALUE, WARN, Line, Span
+from kshark.output.spans import CODE, DIM, ERROR, PLAIN, VALUE, WARN, Line, Span
 from kshark.units import safe, shortened
 
 _SECOND_NS: Final = 1_000_000_000
@@ -155,7 +155,7 @@ COLUMNS: Final = (
     Column("member", 6, 8, lambda row, _: (safe(row.key.member_id or "-"), DIM), 8, right=False),
     Column("epoch", 5, 5, _epoch),
     Column("fetch/s", 4, 7, _fetches),
-    Column("broke", 8, 5, lambda row, _: _count(row.violations, ERROR)),
+    Column("broken", 8, 6, lambda row, _: _count(row.violations, ERROR)),
     Column("refused", 1, 7, lambda row, _: _count(row.refused, ERROR)),
     Column("redel", 3, 5, lambda row, _: _count(row.again)),
     Column("expired", 2, 7, lambda row, _: _count(row.expired, WARN)),
@@ -166,8 +166,8 @@ COLUMNS: Final = (
     Column("start", 9, 6, _first(lambda holding: holding.start)),
     Column("flight", 9, 6, _first(_in_flight)),
     Column("software", 8, 12, lambda row, _: (row.about.software or "-", DIM), 24, right=False),
-    Column("address", 9, 12, lambda row, _: (row.about.client or "-", DIM), 21, right=False),
-    Column("broker", 10, 12, lambda row, _: (row.about.broker or "-", DIM), 21, right=False),
+    Column("address", 9, 15, lambda row, _: (row.about.client or "-", DIM), 21, right=False),
+    Column("broker", 10, 15, lambda row, _: (row.about.broker or "-", DIM), 21, right=False),
 )
 
 
@@ -194,6 +194,10 @@ SORTS: Final[tuple[tuple[str, Callable[[Row, Seen], Any]], ...]] = (
 )
 
 
+#: Columns that groups do not have.
+_OF_MEMBERS: Final = frozenset({"member", "epoch", "software", "address", "broker"})
+
+
 class Table:
     """Lines of rows in the columns for which a width has room."""
 
@@ -205,7 +209,7 @@ class Table:
     def title(self, sort: str) -> Line:
         """Return the titles; that of the order is marked."""
         return [
-            (padded(column.title, size, right=column.right) + " ", VALUE if column.title == sort else DIM)
+            (padded(column.title, size, right=column.right) + " ", CODE if column.title == sort else DIM)
             for column, size in self._columns
         ]
 
@@ -221,7 +225,9 @@ def _fit(rows: Sequence[Row], seen: Seen, width: int) -> list[tuple[Column, int]
     """Return the columns that fit, with their widths: those with the lowest rank, elastic ones as wide as needed."""
     chosen: list[Column] = []
     left = width
-    for column in sorted(COLUMNS, key=lambda column: column.rank):
+    is_of_groups = any(row.key.member_id is None for row in rows)
+    columns = [column for column in COLUMNS if not (is_of_groups and column.title in _OF_MEMBERS)]
+    for column in sorted(columns, key=lambda column: column.rank):
         if column.width + 1 > left:
             break
         chosen.append(column)

@@ -32,7 +32,7 @@ class Painter:
             out.append("\x1b[0m\x1b[2J")
         for number, line in enumerate(lines[: size[1]]):
             if line != self._shown[number]:
-                out.append(f"\x1b[{number + 1};1H{self._paint(line)}\x1b[0m\x1b[K")
+                out.append(f"\x1b[{number + 1};1H\x1b[K{self._paint(line)}\x1b[0m")
                 self._shown[number] = line
         return f"{_BEGIN}{''.join(out)}{_END}".encode() if out else b""
 

@@ -70,6 +70,17 @@ def what_of(cause: Cause) -> str:
     return cause.finding.argument
 
 
+def sentence_of(cause: Cause) -> str:
+    """Return who did what, or what happened; with the known bugs that may be the reason."""
+    entry = CODES[cause.finding.code]
+    if not isinstance(entry, Rule) or cause.finding.verdict != "violation" or not entry.act:
+        return what_of(cause)
+    tickets = f" Known bug: {', '.join(entry.tickets)}." if entry.tickets and cause.finding.blame == "broker" else ""
+    why = CAUSES.get(cause.finding.cause or "")
+    who = who_of(cause) if cause.finding.blame != "client" else f"client {who_of(cause)}"
+    return f"{who[:1].upper()}{who[1:]} {entry.act}{'' if why is None or tickets else f': {why}'}.{tickets}"
+
+
 def advice_of(cause: Cause) -> str:
     """Return what to do."""
     return ADVICE.get(cause.finding.cause or "") or CODES[cause.finding.code].advice
@@ -80,7 +91,7 @@ def remedy(cause: Cause, width: int, most: int = 3) -> list[Line]:
     advice = advice_of(cause)
     lines = [*folded([("  → ", GOOD), (advice, PLAIN)], width, 4)] if advice else []
     told = sum(cells(text) for text, _ in cause_line(cause, 0, width)) <= width
-    happened = [] if told else [*folded([("    ", PLAIN), (what_of(cause), DIM)], width, 4)]
+    happened = [] if told else [*folded([("    ", PLAIN), (sentence_of(cause), DIM)], width, 4)]
     return [*happened[: max(0, most - 2)], *lines][:most]
 
 
@@ -97,7 +108,8 @@ def member_lines(row: Row, seen: Seen, width: int) -> list[Line]:
     if not is_group:
         about = " · ".join(filter(None, (row.about.software, row.about.client, f"broker {row.about.broker}")))
         lines.append([(about, DIM)])
-        lines.append([("member ", LABEL), (safe(row.key.member_id or ""), DIM), *_membership(row, seen)])
+        lines.append([("member ", LABEL), (safe(row.key.member_id or ""), DIM)])
+        lines.append(_membership(row, seen))
         lines += [[], *_talks(row, width)]
     lines += _holdings(row, seen, width)
     for cause in own[:_CAUSES]:
@@ -118,29 +130,31 @@ def causes_of(row: Row, seen: Seen) -> list[Cause]:
 def _membership(row: Row, seen: Seen) -> Line:
     beat = row.beat
     if beat is None:
-        return [("  no heartbeat seen", DIM)]
+        return [("no heartbeat seen", DIM)]
     if beat.left:
-        return [("  left the group", DIM)]
+        return [("left the group", DIM)]
     ago = f"  heartbeat {seconds(max(0, seen.picture.now_ns - beat.time_ns))} s ago, due every "
     return [
-        (f"  member epoch {beat.epoch}", PLAIN),
+        (f"member epoch {beat.epoch}", PLAIN),
         (f"{ago}{duration(beat.interval_ns)}", ERROR if beat.is_late(seen.picture.now_ns) else PLAIN),
     ]
 
 
 def _talks(row: Row, width: int) -> list[Line]:
     """Return the last requests, the latest first."""
-    lines: list[Line] = []
+    is_wide = width >= 60
+    titles = f"{'time':<12} {'request':<19} " if is_wide else f"{'time':<8} {'request':<11} "
+    lines: list[Line] = [[(f"{titles}{'epoch':>6} {'latency':>8}  answer", DIM)]] if row.talks else []
     for talk in reversed(row.talks):
-        api = talk.api if width >= 64 else talk.api.removeprefix("Share")
+        api = talk.api if is_wide else talk.api.removeprefix("Share")
         epoch = "-" if talk.epoch is None else str(talk.epoch)
         latency = "" if talk.latency_ns is None else duration(talk.latency_ns)
         lines.append(
             [
-                (clock(talk.time_ns, 3 if width >= 60 else 1)[: 12 if width >= 60 else 8] + " ", DIM),
-                (padded(api, 19 if width >= 64 else 11), API),
-                (f" epoch {epoch:<6}", VALUE),
-                (f"{latency:>8}  ", PLAIN),
+                (clock(talk.time_ns, 3)[: 12 if is_wide else 8] + " ", DIM),
+                (padded(api, 19 if is_wide else 11), API),
+                (f" {epoch:>6}", VALUE),
+                (f" {latency:>8}  ", PLAIN),
                 _answer(talk.error),
             ]
         )

@@ -186,7 +186,7 @@ def _table(rows: Sequence[Row], at: int, seen: Seen, width: int, height: int, st
     out = [table.title(SORTS[state.sort][0])]
     for index, row in enumerate(shown, first):
         line = table.line(row)
-        out.append(_chosen(line) if index == at and not state.on_causes else line)
+        out.append(_chosen(line, 5) if index == at and not state.on_causes else line)
     if is_cut:
         others = len(rows) - len(shown)
         noun = "group" if state.by_group else "member"
@@ -195,9 +195,9 @@ def _table(rows: Sequence[Row], at: int, seen: Seen, width: int, height: int, st
     return out
 
 
-def _chosen(line: Line) -> Line:
-    """Return a line under the cursor."""
-    return [("".join([text for text, _ in line]), CHOSEN)]
+def _chosen(line: Line, spans: int) -> Line:
+    """Return a line under the cursor: its first spans are marked, the others keep their colours."""
+    return [*((text, CHOSEN) for text, _ in line[:spans]), *line[spans:]]
 
 
 def _found(causes: Sequence[Cause], at: int, seen: Seen, width: int, height: int, state: State) -> list[Line]:
@@ -210,7 +210,7 @@ def _found(causes: Sequence[Cause], at: int, seen: Seen, width: int, height: int
     out: list[Line] = []
     for index, cause in enumerate(causes[first : first + room], first):
         line = cause_line(cause, seen.picture.now_ns, width, spans=width < seen.width)
-        out.append(_chosen(line) if index == at and state.on_causes else line)
+        out.append(_chosen(line, 3) if index == at and state.on_causes else line)
         out += help_lines if index == at else []
     return out
 
