@@ -170,7 +170,7 @@ def _stop_on_signals(capture: Any) -> None:
     """Install signal handlers: the first Ctrl-C ends the capture, the second ends the program."""
 
     def stop(number: int, frame: Any) -> None:
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        signal.signal(number, signal.default_int_handler)  # an exception, so that the terminal is restored
         capture.stop()
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -55,10 +55,10 @@ def party_of(finding: Finding) -> str:
 
 def by_hurt(causes: Iterable[Cause], now_ns: int) -> list[Cause]:
     """Join the causes of all parties, and sort them: recent ones, violations and notes, and what is not proved; by
-    weight and number.
+    weight and number. Those with the most findings are named first.
     """
     joined: dict[Sort, Cause] = {}
-    for cause in causes:
+    for cause in sorted(causes, key=lambda cause: -cause.count):
         sort = sort_of(cause.finding)._replace(event=None)
         of = joined.get(sort)
         if of is None:

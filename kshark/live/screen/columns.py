@@ -50,11 +50,13 @@ class Column(NamedTuple):
 
 def trouble_of(row: Row, seen: Seen) -> float:
     """Return how much trouble a member has: what happened to it fades, what lasts does not."""
-    now_ns = seen.picture.now_ns
-    left_ns = seen.left_ns(row)
+    picture = seen.picture
+    now_ns = picture.now_ns
     trouble = row.trouble.at(now_ns, TROUBLE_NS)
-    trouble += _LATE * (row.beat is not None and row.beat.is_late(now_ns))
-    return trouble + _SOON * (left_ns is not None and left_ns < _SHORT_NS)
+    if row.beat is not None and row.beat.is_late(now_ns):
+        trouble += _LATE
+    held = picture.held.get(row.key)
+    return trouble if held is None or held.until_ns - now_ns >= _SHORT_NS else trouble + _SOON
 
 
 def _mark(row: Row, seen: Seen) -> Span:

@@ -56,7 +56,7 @@ def _where(picture: Picture, state: State) -> list[_Part]:
     up_ns = status.now_ns - status.since_ns
     parts.append((5, [(f"up {duration(up_ns) if up_ns >= 60_000_000_000 else f'{up_ns // 1_000_000_000} s'}", PLAIN)]))
     parts.append((2, [(f"{picture.rate:,.0f} packets/s", PLAIN)]))
-    groups = len({row.key.group for row in picture.rows})
+    groups = len({row.key[:2] for row in picture.rows})
     members = sum(row.beat is None or not row.beat.left for row in picture.rows)
     parts.append((4, [(counted(picture.brokers, "broker"), PLAIN)]))
     parts.append((4, [(counted(groups, "group"), PLAIN)]))
@@ -92,9 +92,7 @@ def _lost(picture: Picture) -> Line:
         return []
     last = lost[-1]
     span = f"{clock(last.since_ns, 1)} to {clock(last.until_ns, 1)}"
-    return [
-        (f"{counted(last.packets, 'packet')} lost {span}: this computer was too slow; no party is blamed for it", WARN)
-    ]
+    return [(f"{counted(last.packets, 'packet')} lost {span} (no room): nobody is blamed for that", WARN)]
 
 
 def footer(width: int, state: State) -> list[Line]:

@@ -1,4 +1,4 @@
-"""What the screen shows of a running capture: a consumer that counts, and pictures of its counts."""
+"""The contents of the screen: a consumer that counts, and pictures of its counts."""
 
 from __future__ import annotations
 
@@ -92,6 +92,8 @@ class Model:
         self._clusters = Clusters()
         self._causes = Causes()
         self._holdings = Holdings()
+        #: Records whose lock expired since the last page, by member, and when.
+        self._expired: list[tuple[RowKey, int, int]] = []
         self._brokers: dict[str, int] = {}
         self._verdicts: Counter[str] = Counter()
         self._packets: deque[tuple[int, int]] = deque(maxlen=_STATUSES)
@@ -108,18 +110,20 @@ class Model:
                 self._exchange(event)  # type: ignore[arg-type]
             elif kind is Message and event.api_key == METADATA:  # type: ignore[union-attr]
                 self._clusters.learn(event)  # type: ignore[arg-type]
+        for key, records, time_ns in self._expired:
+            if (row := self._rows.get(key)) is not None:
+                row.expired += records
+                self._trouble(row, _EXPIRED, time_ns)
+        self._expired.clear()
         for finding in findings:
             self._finding(finding)
 
     def change(self, change: Change) -> None:
-        """Take a change of the records in flight."""
+        """Take a change of the records in flight: those of a page come before it."""
         self._holdings.change(change)
         if change.event == "lock_timeout" and change.member_id is not None:
             key = RowKey(change.partition.leader.cluster, change.partition.group_id or "", change.member_id)
-            row = self._rows.get(key)
-            if row is not None:
-                row.expired += change.last - change.first + 1
-                self._trouble(row, _EXPIRED, change.time_ns)
+            self._expired.append((key, change.last - change.first + 1, change.time_ns))
 
     def status(self, status: Status) -> None:
         """Make the picture of this time: that of the packets judged so far, or of now if none waits."""

@@ -86,13 +86,22 @@ def advice_of(cause: Cause) -> str:
     return ADVICE.get(cause.finding.cause or "") or CODES[cause.finding.code].advice
 
 
-def remedy(cause: Cause, width: int, most: int = 3) -> list[Line]:
+def remedy(cause: Cause, width: int, most: int) -> list[Line]:
     """Return what happened, if the line of the cause has no room for it, and what to do: at most so many lines."""
     advice = advice_of(cause)
     lines = [*folded([("  → ", GOOD), (advice, PLAIN)], width, 4)] if advice else []
     told = sum(cells(text) for text, _ in cause_line(cause, 0, width)) <= width
     happened = [] if told else [*folded([("    ", PLAIN), (sentence_of(cause), DIM)], width, 4)]
-    return [*happened[: max(0, most - 2)], *lines][:most]
+    return [*_cut(happened, max(most - len(lines), most // 2)), *_cut(lines, most - min(len(happened), most // 2))][
+        :most
+    ]
+
+
+def _cut(lines: list[Line], most: int) -> list[Line]:
+    """Return the first lines; the last one ends with `…` if it is not the end."""
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], [*lines[most - 1], ("…", DIM)]] if most > 0 else []
 
 
 def member_lines(row: Row, seen: Seen, width: int) -> list[Line]:
@@ -112,10 +121,10 @@ def member_lines(row: Row, seen: Seen, width: int) -> list[Line]:
         lines.append(_membership(row, seen))
         lines += [[], *_talks(row, width)]
     lines += _holdings(row, seen, width)
-    for cause in own[:_CAUSES]:
+    for at, cause in enumerate(own[:_CAUSES]):
         lines.append([])
         lines.append(cause_line(cause, seen.picture.now_ns, width))
-        lines += remedy(cause, width)
+        lines += remedy(cause, width, 8 if not at else 4)
     if len(own) > _CAUSES:
         lines.append([(f"and {counted(len(own) - _CAUSES, 'more cause')}", DIM)])
     return lines

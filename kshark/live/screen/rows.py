@@ -28,7 +28,7 @@ class RowKey(NamedTuple):
 
     @property
     def group(self) -> RowKey:
-        return self._replace(member_id=None)
+        return RowKey(self.cluster, self.group_id)
 
 
 class Fading(NamedTuple):
@@ -39,7 +39,8 @@ class Fading(NamedTuple):
 
     def at(self, now_ns: int, within_ns: int) -> float:
         """Return what is left of it."""
-        return self.value * exp((self.time_ns - now_ns) / within_ns) if now_ns > self.time_ns else self.value
+        value, time_ns = self
+        return value * exp((time_ns - now_ns) / within_ns) if value and now_ns > time_ns else value
 
     def plus(self, value: float, now_ns: int, within_ns: int) -> Fading:
         return Fading(self.at(now_ns, within_ns) + value, max(now_ns, self.time_ns))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Thread
@@ -24,6 +25,8 @@ from kshark.output.spans import Line
 _ESCAPE_MS: Final = 25
 #: A terminal that did not take a whole frame is tried again after this time.
 _AGAIN_MS: Final = 50
+#: After a drawing, so many times as long without another one.
+_RESTS: Final = 9
 
 
 class Screen:
@@ -54,6 +57,8 @@ class Screen:
         self._terminal = Terminal(keys, output, self._resized)
         self._picture: Picture | None = None
         self._wants_save = False
+        #: Until then only keys make it draw: with very many members that takes its time.
+        self._rest_until_s = 0.0
         self._is_over = False
         self._failure: BaseException | None = None
         self._thread = Thread(target=self._run, name="screen", daemon=True)
@@ -124,11 +129,13 @@ class Screen:
 
     def _loop(self) -> None:
         keys, waiting = Keys(), select.poll()
+        pressed: list[str] = []
         waiting.register(self._terminal.keys, select.POLLIN)
         waiting.register(self._waker, select.POLLIN)
         while not self._is_over:
-            self._draw()
-            timeout = _ESCAPE_MS if keys.waits else None if self._is_written() else _AGAIN_MS
+            if pressed or time.monotonic() >= self._rest_until_s:
+                self._draw()
+            timeout = _ESCAPE_MS if keys.waits else None if self._is_done() else _AGAIN_MS
             ready = waiting.poll(timeout)
             with suppress(BlockingIOError):
                 os.read(self._waker, 4_096)
@@ -148,9 +155,10 @@ class Screen:
         elif action == "save":
             self._wants_save = True
 
-    def _is_written(self) -> bool:
+    def _is_done(self) -> bool:
+        """True if the last picture was drawn, and the terminal has taken it."""
         with self._terminal.lock:
-            return self._terminal.flush()
+            return self._terminal.flush() and time.monotonic() >= self._rest_until_s
 
     def _draw(self) -> None:
         """Draw the picture, unless the terminal has not taken the last one."""
@@ -159,7 +167,9 @@ class Screen:
         picture = self._picture
         if picture is None:
             return
+        begun_s = time.monotonic()
         with self._terminal.lock:
             if self._terminal.flush():
                 size = self._terminal.size()
                 self._terminal.write(self._painter.frame(lines(picture, *size, self._state), size))
+        self._rest_until_s = time.monotonic() + _RESTS * (time.monotonic() - begun_s)

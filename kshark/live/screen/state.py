@@ -1,4 +1,4 @@
-"""What the user has chosen to see, and how keys change it."""
+"""The choices of the user, and how keys change them."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _rows(seen: Seen, state: State) -> list[Row]:
     group, text = state.group, state.filter.casefold()
 
     def passes(row: Row) -> bool:
-        return (group is None or row.key.group == group) and (not text or text in _searched(row))
+        return (group is None or row.key[:2] == group[:2]) and (not text or text in _searched(row))
 
     if state.by_group:
         seen = seen._replace(picture=replace(seen.picture, rows=_groups(filter(passes, seen.picture.rows), seen)))
@@ -122,6 +122,8 @@ def _causes(picture: Picture, state: State) -> list[Cause]:
 
 def _move(rows: Sequence[Row], causes: Sequence[Cause], state: State) -> None:
     """Move the cursor."""
+    if state.by_group and state.chosen is None and rows:
+        state.chosen = rows[0].key  # Enter shows its members
     if not state.move:
         return
     if state.on_causes:
@@ -204,7 +206,8 @@ def _found(causes: Sequence[Cause], at: int, seen: Seen, width: int, height: int
     """Return the causes around the cursor, with what to do about the one under it."""
     if not causes:
         return [[("  No findings.", DIM)]][:height]
-    help_lines = remedy(causes[at], width, max(0, min(_REMEDY if height >= _FEW * 2 else 2, height - 1)))
+    most = max(_REMEDY if height >= _FEW * 2 else 2, height - len(causes))
+    help_lines = remedy(causes[at], width, max(0, min(most, height - 1)))
     room = height - len(help_lines)
     first = max(0, min(at - room // 2, len(causes) - room))
     out: list[Line] = []
