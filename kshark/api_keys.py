@@ -9,6 +9,7 @@ from typing import Final
 
 PRODUCE: Final = 0
 FETCH: Final = 1
+LIST_OFFSETS: Final = 2
 METADATA: Final = 3
 FIND_COORDINATOR: Final = 10
 JOIN_GROUP: Final = 11

@@ -10,7 +10,7 @@ The Analyzer is enough for findings, sessions or records in flight alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kshark.analysis import (
     AnalysisResult,
@@ -25,6 +25,7 @@ from kshark.analysis import (
     PackedFindings,
     PackedSessions,
     Parties,
+    PlacedCode,
     ReadByClient,
     by_client,
     joined_outcomes,
@@ -63,6 +64,8 @@ class Run:
         self._names = TopicNames(registry) if named else None
         self._shows = shows
         self._keeps = keeps
+        #: The error codes in the responses of the last page, by id() of their exchange.
+        self.refusals: Mapping[int, list[PlacedCode]] = {}
         #: Ids of the topics in findings, in their order.
         self._topic_ids: dict[str, None] = {}
         self.findings = PackedFindings(shown=self._incidents.explanations.explained)
@@ -80,7 +83,7 @@ class Run:
             for event in page:
                 if type(event) is Message and event.api_key in NAMING_APIS:
                     self._names.learn(event)
-        refusals = self._observer.page(page)
+        self.refusals = refusals = self._observer.page(page)
         if self._reads is not None:
             self._reads.page(page)
         findings = self.analyzer.page(page)

@@ -18,12 +18,14 @@ from kshark.analysis.results.by_client import OF_CLIENTS, UNNAMED, By, ClientCov
 from kshark.analysis.results.deliveries import (
     Delivery,
     DeliveryLog,
+    Extent,
     HeldRange,
     Holder,
     InFlightRange,
     InFlightState,
     held_of,
 )
+from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.results.findings import in_packet_order
 from kshark.analysis.results.observed import Observed, Observer, Refusal
 from kshark.analysis.results.outcomes import MemberKey, Outcomes, joined_outcomes
@@ -58,6 +60,7 @@ __all__ = [
     "Coverage",
     "Delivery",
     "DeliveryLog",
+    "Extent",
     "HeldRange",
     "Holder",
     "InFlightRange",
@@ -74,6 +77,7 @@ __all__ = [
     "PackedSessions",
     "Parties",
     "Party",
+    "PlacedCode",
     "ReadByClient",
     "Refusal",
     "Rule",

@@ -18,7 +18,7 @@ say) must receive all of these:
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -34,7 +34,7 @@ from kshark.analysis.facts.judge import UNREAD
 from kshark.analysis.facts.parties import Parties, Party
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.facts.settings import CONFIG_APIS
-from kshark.analysis.results.deliveries import Holder, InFlightState, holders_of, state_of
+from kshark.analysis.results.deliveries import Extent, Holder, InFlightState, extent_of, holders_of, state_of
 from kshark.analysis.results.findings import Tally, finding_of
 from kshark.analysis.results.outcomes import OutcomesOfMembers
 from kshark.analysis.results.sessions import Listed, Listing
@@ -204,6 +204,14 @@ class Analyzer:
     def holders(self, now_ns: int) -> list[Holder]:
         """Return the members that have records acquired at a time, which must not be in the past."""
         return [holder for partition in self._partitions.partitions for holder in holders_of(partition, now_ns)]
+
+    def extents(self) -> list[Extent]:
+        """Return the extent of the records in flight of each share partition: quicker than `in_flight`."""
+        return [extent_of(partition) for partition in self._partitions.partitions]
+
+    def open_sessions(self) -> Counter[str | None]:
+        """Return the number of share sessions that are certainly open, by group."""
+        return Counter(group_id for (_, group_id, _), session in self._sessions.items() if session.state.is_open)
 
     def _report(self, verdicts: Sequence[Verdict]) -> list[Finding]:
         if self._counter is not None:

@@ -4,13 +4,12 @@ proved.
 
 from __future__ import annotations
 
-import signal
 import sys
-import time
 from argparse import Namespace
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
+from kshark.analysis import Change
 from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.check import (
     add_coverage,
@@ -24,16 +23,19 @@ from kshark.cli.check import (
     selection,
     verdict,
 )
+from kshark.cli.importing import import_all
 from kshark.cli.live_screen import add_lines, begin_screen, shown_screen, wants_screen
-from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, ports
+from kshark.cli.metrics import add_prometheus, serving
+from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, disk_size, ports
 from kshark.cli.printed_findings import Printed, show
 from kshark.cli.read import Print, printing
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, begin_capture, filtered, print_unmatched
 from kshark.cli.tls import add_tls_keys
-from kshark.errors import UsageError
+from kshark.errors import UnreadableInput, UsageError
 from kshark.headlines import Headlines
 from kshark.live import Consumer, Status
+from kshark.live.running import Running, Totals, ended_by_signals
 from kshark.model import Event, Finding, Message, PacketBatch
 from kshark.names import TopicNames
 from kshark.output.findings import FindingCounts
@@ -43,14 +45,12 @@ from kshark.output.sink import Sink
 from kshark.pipeline import Engine, Options
 from kshark.records import Opening
 from kshark.run import Run
-from kshark.units import counted
+from kshark.units import counted, safe
 
 if TYPE_CHECKING:
     from kshark.capture.live import LiveCapture
-    from kshark.live.screen import Screen
 
-#: The status is told so often.
-STATUS_SECONDS: Final = 0.25
+SPOOL_BYTES: Final = 4 << 30
 
 EXAMPLES = (
     "kshark live -i eth0 -f 'tcp port 9092'",
@@ -61,7 +61,13 @@ EXAMPLES = (
 
 
 def arguments(parser: Parser) -> None:
-    parser.add_argument("-i", dest="interface", metavar="INTERFACE", help="interface to capture; any: all interfaces")
+    parser.add_argument(
+        "-i",
+        dest="interfaces",
+        action="append",
+        metavar="INTERFACE",
+        help="interface to capture, also several times; any: all interfaces",
+    )
     parser.add_argument("-f", dest="filter", metavar="BPF", help="capture filter of tcpdump: 'tcp port 9092'")
     parser.add_argument(
         "-s",
@@ -70,6 +76,20 @@ def arguments(parser: Parser) -> None:
         default=262_144,
         metavar="BYTES",
         help="bytes to capture of each packet (262144)",
+    )
+    parser.add_argument("--once", action="store_true", help="end when an interface goes down, do not wait for it")
+    parser.add_argument(
+        "-Z",
+        dest="user",
+        metavar="USER",
+        help="as root: become USER once the interfaces are open (the user of sudo, else nobody)",
+    )
+    parser.add_argument(
+        "--spool",
+        type=disk_size,
+        default=SPOOL_BYTES,
+        metavar="SIZE",
+        help="packets that wait to be judged take up to SIZE on disk, in TMPDIR (4GB)",
     )
     add_filter(parser, "only messages that pass the filter, and findings based on one")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages (Ctrl-C stops too)")
@@ -88,20 +108,21 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="no messages, findings only")
     add_lines(parser)
+    add_prometheus(parser)
     parser.set_defaults(fields=[])
     codes = "1 if a rule was broken, 2 if the interface cannot be read, 3 if nothing could be judged, else 0"
     parser.epilog = f"{parser.epilog}\nexit code: {codes}.\n"
 
 
 def run(args: Namespace) -> int:
-    if args.interface is None:
+    if not args.interfaces:
         raise UsageError("no interface given; name one with -i (ip link lists them, any stands for all)")
-    from kshark.capture.live import LiveCapture  # imports scapy, which nothing else needs
+    from kshark.capture.live import LiveCapture, chosen_user, give_up_rights  # only for Linux
 
     sink = Sink(sys.stdout)
     has_screen = wants_screen(args)
     shown = not args.quiet and not has_screen
-    opening: Opening = (args.records and shown) or "checked"
+    opening: Opening = (args.records and shown) or ("checked" if args.prometheus is None else "headers")
     read = Options(
         records=opening,
         payload=args.payload,
@@ -114,74 +135,58 @@ def run(args: Namespace) -> int:
     engine = Engine(options, registry(args))
     names = engine.back.names
     begin_capture(args, names)
+    metrics = serving(args, registry(args))
     screen = begin_screen(args, names) if has_screen else None
-    output = _Lines(args, sink, printing(args, sink)(names), names, screen)
-    capture = LiveCapture(args.interface, bpf=args.filter, snap_length=args.snap_length)
-    _stop_on_signals(capture)
-    if sys.stderr.isatty() and screen is None:
-        print(f"kshark: capturing on {args.interface}, Ctrl-C ends", file=sys.stderr)
-    with shown_screen(screen, (args.interface,)) as screens:
-        packets = _judge(capture, engine, output, [*screens, output], args)
-    code = output.code
-    print(f"kshark: {counted(packets, 'packet')} captured, {capture.dropped:,} dropped by the kernel", file=sys.stderr)
+    changed = [consumer.changed for consumer in (metrics, screen) if consumer is not None]
+    output = _Lines(args, sink, printing(args, sink)(names), names, changed, prints=screen is None)
+    consumers: list[Consumer] = [*([] if screen is None else [screen]), output]
+    if metrics is not None:
+        metrics.judges(output.run)
+        consumers.append(metrics)
+    user = chosen_user(args.user)
+    capture = LiveCapture(
+        *args.interfaces,
+        bpf=args.filter,
+        snap_length=args.snap_length,
+        spool_bytes=args.spool,
+        user=user,
+        once=args.once,
+    )
+    import_all(user)
+    give_up_rights(user)
+    if screen is None:
+        print(f"kshark: capturing on {', '.join(args.interfaces)}, Ctrl-C ends", file=sys.stderr, flush=True)
+    keys = args.tls_keys.more if args.tls_keys is not None else bytes
+    running = Running(capture, engine, output.run, consumers, keys=keys, is_done=lambda: output.is_complete)
+    with shown_screen(screen, capture.interfaces) as restore, ended_by_signals(running.end, restore):
+        running.run()
+    print(f"kshark: {_captured(running.totals, capture)}", file=sys.stderr)
     Sink(sys.stderr).lines([[("  ", ""), *line] for line in output.notes.lines()])
     print_unmatched(args)
-    return code
+    if capture.fault:
+        print(f"kshark: {safe(capture.fault)}", file=sys.stderr)
+    return UnreadableInput.exit_code if capture.has_failed and output.code != 1 else output.code
 
 
-def _judge(capture: LiveCapture, engine: Engine, lines: _Lines, consumers: Sequence[Consumer], args: Namespace) -> int:
-    """Read the capture to its end, and give everything to the consumers; return the number of packets."""
-    packets = 0
-    since_ns = time.time_ns()
-    due = time.monotonic()
-    try:
-        for item in capture:
-            if isinstance(item, PacketBatch):
-                packets += len(item.number)
-                item.secrets = args.tls_keys.more() if args.tls_keys is not None else b""
-                for consumer in consumers:
-                    consumer.packets(item)
-            for page in engine.feed(item):
-                _page(page, lines.run, consumers)
-            if time.monotonic() >= due:
-                due = time.monotonic() + STATUS_SECONDS
-                status = Status((args.interface,), since_ns, time.time_ns(), packets, capture.dropped)
-                for consumer in consumers:
-                    consumer.status(status)
-            if lines.is_complete:
-                break
-    finally:
-        capture.close()
-    for page in engine.close():
-        _page(page, lines.run, consumers)
-    findings = lines.run.close()
-    for consumer in consumers:
-        consumer.close(findings)
-    return packets
-
-
-def _page(page: list[Event], run: Run, consumers: Sequence[Consumer]) -> None:
-    findings = run.page(page)
-    for consumer in consumers:
-        consumer.page(page, findings)
-
-
-def _stop_on_signals(capture: Any) -> None:
-    """Install signal handlers: the first Ctrl-C ends the capture, the second ends the program."""
-
-    def stop(number: int, frame: Any) -> None:
-        signal.signal(number, signal.default_int_handler)  # an exception, so that the terminal is restored
-        capture.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+def _captured(totals: Totals, capture: LiveCapture) -> str:
+    captured = (
+        f"{counted(totals.packets + totals.not_judged, 'packet')} captured, {capture.dropped:,} dropped by the kernel"
+    )
+    return f"{captured}, {totals.not_judged:,} not judged: the capture had to end" if totals.not_judged else captured
 
 
 class _Lines:
     """Print the messages of each page, and after each message the findings that rest on it."""
 
     def __init__(
-        self, args: Namespace, sink: Sink, write: Print, names: TopicNames | None, screen: Screen | None
+        self,
+        args: Namespace,
+        sink: Sink,
+        write: Print,
+        names: TopicNames | None,
+        changed: Sequence[Callable[[Change], object]] = (),
+        *,
+        prints: bool = True,
     ) -> None:
         self.notes = Notes()
         self.code = 0
@@ -193,7 +198,7 @@ class _Lines:
         self._write = write
         self._names = names
         #: With a screen, only the verdict is printed.
-        self._prints = screen is None
+        self._prints = prints
         chosen, self._resting = selection(args), Resting(args)
         self._failing = fail_on(args)
         self.run = Run(
@@ -201,7 +206,7 @@ class _Lines:
             shows=lambda finding: chosen(finding) and self._resting.shows(finding),
             keeps=False,
             coverage=asks_for_coverage(args) and counted_requests(args, self._resting),
-            on_change=None if screen is None else screen.change,
+            on_change=_calls(changed),
         )
         self._printed = Printed(FindingCounts(), Headlines())
 
@@ -240,3 +245,10 @@ class _Lines:
             self._printed.add(finding)
         if self._prints:
             show(findings, self._args, self._sink, self._names.by_id if self._names is not None else {})
+
+
+def _calls(each: Sequence[Callable[[Change], object]]) -> Callable[[Change], object] | None:
+    """Return a function that calls all of them; None without one."""
+    if len(each) < 2:
+        return next(iter(each), None)
+    return lambda change: [called(change) for called in each]

@@ -9,12 +9,13 @@ import sys
 import time
 from argparse import Namespace
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
 
 from kshark.live import Status
 from kshark.names import TopicNames
+from kshark.output.spans import WARN
 
 if TYPE_CHECKING:
     from kshark.cli.parser import Parser
@@ -40,28 +41,35 @@ def wants_screen(args: Namespace) -> bool:
 
 
 def begin_screen(args: Namespace, names: TopicNames | None) -> Screen:
-    """Return a screen that is not shown yet. `q` does the same as Ctrl-C."""
+    """Return a screen that is not shown yet. `q` does the same as Ctrl-C.
+
+    Call it before rights are given up: it opens the terminal.
+    """
     from kshark.live.screen import Model, Screen  # imports rich only for a terminal
     from kshark.output.text import Terminal
 
     model = Model({} if names is None else names.by_id, args.filter or "")
     terminal = Terminal(sys.stdout)
+    terminal.paint([("…", WARN)])  # imports the rest of rich
     output, keys = sys.stdout.fileno(), sys.stdin.fileno()
     return Screen(model, terminal.paint, lambda: os.kill(os.getpid(), signal.SIGINT), keys=keys, output=output)
 
 
 @contextmanager
-def shown_screen(screen: Screen | None, interfaces: tuple[str, ...]) -> Iterator[list[Screen]]:
-    """Show a screen, if there is one, and restore the terminal at the end, whatever happens. Text for stderr waits."""
+def shown_screen(screen: Screen | None, interfaces: tuple[str, ...]) -> Iterator[Callable[[], object]]:
+    """Show a screen, if there is one, and restore the terminal at the end, whatever happens. Text for stderr waits.
+
+    Yields a function that restores the terminal at once.
+    """
     if screen is None:
-        yield []
+        yield lambda: None
         return
     stderr, waiting = sys.stderr, _Waiting(sys.stderr)
     sys.stderr = waiting
     try:
         now_ns = time.time_ns()
         screen.start(Status(interfaces, now_ns, now_ns))
-        yield [screen]
+        yield screen.end
     finally:
         screen.end()
         sys.stderr = stderr

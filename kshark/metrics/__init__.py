@@ -9,9 +9,10 @@
 
 from __future__ import annotations
 
-from kshark.metrics.counting import APIS, ShareCounting
-from kshark.metrics.counts import Counted, CountedSpan
+from kshark.metrics.counting import APIS, ShareCounting, ShareEvents
+from kshark.metrics.counts import Counted, CountedByGroup, CountedSpan, GroupKey, MemberCounts, PartitionCounts
 from kshark.metrics.listed import ListedGroup, ListedMember, ListedMetrics, ListedPartition, listed
+from kshark.metrics.log_ends import LogEnds
 from kshark.metrics.metric import Metric
 from kshark.metrics.rows import METRICS
 
@@ -19,12 +20,18 @@ __all__ = [
     "APIS",
     "METRICS",
     "Counted",
+    "CountedByGroup",
     "CountedSpan",
+    "GroupKey",
     "ListedGroup",
     "ListedMember",
     "ListedMetrics",
     "ListedPartition",
+    "LogEnds",
+    "MemberCounts",
     "Metric",
+    "PartitionCounts",
     "ShareCounting",
+    "ShareEvents",
     "listed",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from kshark import limits
@@ -54,24 +55,26 @@ _GIVEN_BACK: Final = _LOST | {"released"}
 _Answer = dict[PartitionId, Any]
 
 
-class ShareCounting:
-    """Count a capture's events.
+class ShareEvents:
+    """Count share requests, heartbeats and requests to share coordinators, into `counted`.
 
-    `page` takes events in the order of the time line; `close` returns the counts. `names` learns the names of topics.
-    `counts` selects the events and times that are counted: other events only update the state of sessions and records.
+    An Analyzer judges the same events: give `page` its ended sessions (`listed`), and `changed` the changes of records.
+    `names` learns the names of topics. `counts` selects the events and times that are counted: other events only update
+    what later ones are compared with.
     """
 
-    def __init__(self, names: TopicNames, counts: Callable[[Event | int], bool] = lambda _: True) -> None:
-        self._analyzer = Analyzer(sessions=True, on_change=self._changed)
-        self._groups = Groups()
+    def __init__(
+        self, names: TopicNames, counts: Callable[[Event | int], bool] = lambda _: True, counted: Counted | None = None
+    ) -> None:
         self._arrivals = Arrivals(names.by_id)
         self._counts = counts
         self._names = names
-        self._clusters = Clusters()
-        self._to = Counted()
+        #: The clusters of brokers' addresses, as far as they are known.
+        self.clusters = Clusters()
+        self._to = Counted() if counted is None else counted
         self._last_ns = 0
         #: Fetches without a response, with the latest time until which the broker may wait.
-        self._open: list[tuple[MemberCounts, int]] = []
+        self._open: deque[tuple[MemberCounts, int]] = deque(maxlen=limits.STATISTICS_ROWS)
         self._handlers: Final[dict[int, Callable[[Exchange, Message, Message | None], None]]] = {
             PRODUCE: self._produce,
             SHARE_FETCH: self._fetch,
@@ -82,60 +85,42 @@ class ShareCounting:
             WRITE_SHARE_GROUP_STATE: self._state,
         }
 
-    def page(self, events: Iterable[Event]) -> None:
+    def page(self, events: Iterable[Event], listed: Iterable[Listed] = ()) -> None:
+        """Count events in the order of the time line."""
         for event in events:
-            self._analyzer.feed(event)
-            self._groups.feed(event)
-            if isinstance(event, Message):
-                self._last_ns = max(self._last_ns, event.time_ns)
-                self._names.learn(event)
-                self._clusters.learn(event)
-                if self._counts(event):
-                    self._to.span.add(event.time_ns)
-            elif isinstance(event, Exchange) and (request := event.request) is not None:
-                handler = self._handlers.get(request.api_key) if isinstance(request.api_key, int) else None
-                if handler is not None and is_whole(request):
-                    handler(event, request, event.response)
-        self._sessions(self._analyzer.listed())
+            self._event(event)
+        self._sessions(listed)
 
-    def close(self) -> Counted:
-        """End the capture and return the counts; what is still open counts as open."""
-        for state in self._analyzer.in_flight(self._last_ns):
-            for counts in self._partitions(state):
-                counts.start.put(self._last_ns, state.start_offset)
-                counts.end.put(self._last_ns, state.end_offset)
-        for holder in self._analyzer.holders(self._last_ns):
-            for counts in self._partitions(holder):
-                counts.held[holder.member_id] += holder.records
-        for member, until_ns in self._open:
-            member.waiting += until_ns >= self._last_ns
-        self._groups.close()
-        presence = self._groups.presence()
-        for (group, member_id), member_counts in self._to.members.items():
-            members = presence.get((group.cluster, group.group_id or ""), {})
-            member_counts.present.put(self._last_ns, members.get(member_id or "", False))
-        self._analyzer.close()
-        self._sessions(self._analyzer.listed())
-        self._to.clusters.update(self._clusters.ids)
-        return self._to
+    def _event(self, event: Event) -> None:
+        if type(event) is Message:
+            self._last_ns = max(self._last_ns, event.time_ns)
+            self._names.learn(event)
+            self.clusters.learn(event)
+            if self._counts(event):
+                self._to.span.add(event.time_ns)
+        elif type(event) is Exchange and (request := event.request) is not None:
+            handler = self._handlers.get(request.api_key) if isinstance(request.api_key, int) else None
+            if handler is not None and is_whole(request):
+                handler(event, request, event.response)
 
     def _group(self, group_id: str | None, broker: str) -> GroupKey:
         """Return the key of a group in the cluster of that broker."""
-        return GroupKey(group_id, self._clusters.number(broker))
+        return GroupKey(group_id, self.clusters.number(broker))
 
     def _partitions(self, entry: InFlightState | Holder) -> Iterator[PartitionCounts]:
         """Return the counts of a partition. Several clusters may have the same topic id (mirrored by its creator)."""
         partition = PartitionId(entry.topic_id, entry.partition)
         of_clusters = (
             self._to.partitions.get((GroupKey(entry.group_id, number), partition))
-            for number in self._clusters.ids or (0,)
-            if entry.cluster_id in (None, self._clusters.id(number))
+            for number in self.clusters.ids or (0,)
+            if entry.cluster_id in (None, self.clusters.id(number))
         )
         return (counts for counts in of_clusters if counts is not None)
 
     # -- results of the analysis
 
-    def _changed(self, change: Change) -> None:
+    def changed(self, change: Change) -> None:
+        """Take a change of the records in flight."""
         if change.event not in _GIVEN_BACK:
             return
         group_id, partition = change.partition.group_id, PartitionId(*change.partition.partition)
@@ -161,7 +146,7 @@ class ShareCounting:
 
     def _produce(self, _: Exchange, request: Message, response: Message | None) -> None:
         if response is not None and is_whole(response):
-            self._arrivals.produced(request, response, self._clusters.number(request.broker))
+            self._arrivals.produced(request, response, self.clusters.number(request.broker))
 
     def _fetch(self, exchange: Exchange, request: Message, response: Message | None) -> None:
         if not self._counts(exchange):
@@ -337,6 +322,46 @@ class ShareCounting:
         client_id = request.client_id if isinstance(request.client_id, str) else None
         member.client.put(request.time_ns, (client_id, host_of(exchange.flow.client)))
         return member
+
+
+class ShareCounting(ShareEvents):
+    """Count a capture's events, with an Analyzer of its own.
+
+    `page` takes events in the order of the time line; `close` returns the counts.
+    """
+
+    def __init__(self, names: TopicNames, counts: Callable[[Event | int], bool] = lambda _: True) -> None:
+        super().__init__(names, counts)
+        self._analyzer = Analyzer(sessions=True, on_change=self.changed)
+        self._groups = Groups()
+
+    def page(self, events: Iterable[Event], listed: Iterable[Listed] = ()) -> None:
+        for event in events:
+            self._analyzer.feed(event)
+            self._groups.feed(event)
+            self._event(event)
+        self._sessions(chain(listed, self._analyzer.listed()))
+
+    def close(self) -> Counted:
+        """End the capture and return the counts; what is still open counts as open."""
+        for state in self._analyzer.in_flight(self._last_ns):
+            for counts in self._partitions(state):
+                counts.start.put(self._last_ns, state.start_offset)
+                counts.end.put(self._last_ns, state.end_offset)
+        for holder in self._analyzer.holders(self._last_ns):
+            for counts in self._partitions(holder):
+                counts.held[holder.member_id] += holder.records
+        for member, until_ns in self._open:
+            member.waiting += until_ns >= self._last_ns
+        self._groups.close()
+        presence = self._groups.presence()
+        for (group, member_id), member_counts in self._to.members.items():
+            members = presence.get((group.cluster, group.group_id or ""), {})
+            member_counts.present.put(self._last_ns, members.get(member_id or "", False))
+        self._analyzer.close()
+        self._sessions(self._analyzer.listed())
+        self._to.clusters.update(self.clusters.ids)
+        return self._to
 
 
 def _by_partition(topics: Any) -> dict[PartitionId, Any]:

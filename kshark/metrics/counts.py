@@ -6,7 +6,7 @@ Times are integer nanoseconds; offsets and records are numbers of records.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
@@ -255,6 +255,21 @@ class Counted:
             self.member(group, member_id).update(member)
         for (group, partition), counts in other.partitions.items():
             self.partition(group, partition).update(counts)
+
+
+class CountedByGroup(Counted):
+    """Counts in which all members of a group are one: their number has no bound over weeks."""
+
+    def member(self, group: GroupKey, member_id: str | None) -> MemberCounts:
+        return super().member(group, None)
+
+    def drop(self, groups: Collection[GroupKey]) -> None:
+        """Forget groups: their counts begin anew with their next events."""
+        for group in groups:
+            self.groups.pop(group, None)
+            self.members.pop((group, None), None)
+        for key in [key for key in self.partitions if key[0] in groups] if groups else ():
+            del self.partitions[key]
 
 
 def _cell(cells: dict[K, C], key: K, others: K, made: Callable[[], C]) -> C:

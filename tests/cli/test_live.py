@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -176,3 +177,20 @@ def test_an_interface_that_is_not_there_is_named(capfd: pytest.CaptureFixture[st
     told = capfd.readouterr().err
     assert "nowhere0" in told
     assert told.count("\n") == 1
+
+
+def test_metrics_are_served_while_it_captures(listener: socket.socket) -> None:
+    with live(listener, "-q", "--prometheus", "0") as running:
+        assert running.stderr is not None
+        said = running.stderr.readline()
+        url = said.removeprefix("kshark: metrics at ").strip()
+        talk(listener)
+        until = time.monotonic() + PATIENCE_S
+        body = ""
+        while "EPOCH_SKIP_AHEAD" not in body and time.monotonic() < until:
+            socket.create_connection(listener.getsockname()).close()  # a packet: the capture goes on
+            with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+                body = answer.read().decode()
+        assert 'kshark_findings_total{code="EPOCH_SKIP_AHEAD",verdict="violation",blame="client",group="g"} 1\n' in body
+        running.send_signal(signal.SIGINT)
+        assert running.wait(PATIENCE_S) == 1

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import msgspec
 
 from kshark import limits
-from kshark.analysis.states.partition.records_in_flight import Piece
+from kshark.analysis.states.partition.records_in_flight import May, Piece, is_done
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from kshark.analysis.states.tables.in_flight import ACQUIRED, UNKNOWN
+from kshark.offset_ranges import OffsetRanges
 
 Offsets = tuple[int, int]
 
@@ -110,6 +111,40 @@ class HeldRange(NamedTuple):
     @property
     def records(self) -> int:
         return self.last_offset - self.first_offset + 1
+
+
+class Extent(NamedTuple):
+    """The records in flight of a share partition: from its start offset, None if that is unknown, to the next offset to
+    acquire. `cluster`: its number (kshark.clusters)."""
+
+    group_id: str | None
+    cluster: int
+    topic_id: str
+    partition: int
+    start: int | None
+    end: int | None
+    records: OffsetRanges[May]
+
+    @property
+    def ended(self) -> int:
+        """Number of records that certainly ended above the start offset: they wait for those before them."""
+        if self.start is None or self.end is None:
+            return 0
+        return sum(piece.size for piece in self.records.over(self.start, self.end - 1) if is_done(piece.value))
+
+
+def extent_of(partition: SharePartition) -> Extent:
+    """Return the extent of a partition's records in flight, without a look at each of them."""
+    topic_id, number = partition.partition
+    return Extent(
+        partition.group_id,
+        partition.leader.cluster,
+        topic_id,
+        number,
+        partition.shown_start.offset,
+        partition.end,
+        partition.records,
+    )
 
 
 class DeliveryLog:

@@ -33,12 +33,14 @@ _KEYS: Final = (
 
 
 def header(picture: Picture, width: int, height: int, state: State) -> list[Line]:
-    """Return two lines, three if packets were lost lately; one on a low terminal."""
+    """Return two lines, and one if something stands in the way, or packets were lost lately; one on a low terminal."""
     first, second = _joined(_where(picture, state), width), _joined(_state(picture), width)
     if height < 6:
         return [second]
-    lost = _lost(picture)
-    return [first, second, *([lost] if lost and height >= 16 else [])]
+    more = [[(safe(picture.status.fault), ERROR)]] if picture.status.fault else []
+    if height >= 16 and (lost := _lost(picture)):
+        more.append(lost)
+    return [first, second, *more]
 
 
 def _where(picture: Picture, state: State) -> list[_Part]:

@@ -64,7 +64,7 @@ class Screen:
         self._thread = Thread(target=self._run, name="screen", daemon=True)
 
     @property
-    def change(self) -> Callable[[Change], None]:
+    def changed(self) -> Callable[[Change], None]:
         """Takes the changes of records in flight (Run, `on_change`)."""
         return self._model.change
 
