@@ -122,7 +122,7 @@ def run(args: Namespace) -> int:
     sink = Sink(sys.stdout)
     has_screen = wants_screen(args)
     shown = not args.quiet and not has_screen
-    opening: Opening = (args.records and shown) or ("checked" if args.prometheus is None else "headers")
+    opening: Opening = (args.records and shown) or ("headers" if has_screen or args.prometheus else "checked")
     read = Options(
         records=opening,
         payload=args.payload,
@@ -139,7 +139,10 @@ def run(args: Namespace) -> int:
     screen = begin_screen(args, names) if has_screen else None
     changed = [consumer.changed for consumer in (metrics, screen) if consumer is not None]
     output = _Lines(args, sink, printing(args, sink)(names), names, changed, prints=screen is None)
-    consumers: list[Consumer] = [*([] if screen is None else [screen]), output]
+    consumers: list[Consumer] = [output]
+    if screen is not None:
+        screen.judges(output.run)
+        consumers.insert(0, screen)  # it leaves the terminal before the verdict is printed
     if metrics is not None:
         metrics.judges(output.run)
         consumers.append(metrics)

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from kshark.live.screen.cells import padded, shorter
 from kshark.live.screen.model import Picture
-from kshark.live.screen.rows import TROUBLE_NS, Held, Holding, Row, RowKey
+from kshark.live.screen.rows import TROUBLE_NS, GroupRow, Held, Holding, Row, RowKey
 from kshark.output.spans import CODE, DIM, ERROR, PLAIN, VALUE, WARN, Line, Span
 from kshark.units import safe, shortened
 
@@ -30,6 +30,14 @@ class Seen(NamedTuple):
 
     def held(self, row: Row) -> Held:
         return self.picture.held.get(row.key, _NOTHING)
+
+    def lag(self, row: Row) -> int | None:
+        """Return the records of its partitions that are not finished; None if that is unknown."""
+        lags, group = self.picture.lags, row.key.group
+        if row.key.member_id is None:
+            return lags.get((group, None))
+        known = [lag for place in row.places if (lag := lags.get((group, place))) is not None]
+        return sum(known) if known else None
 
     def left_ns(self, row: Row) -> int | None:
         """Return the time until the first lock may expire; None without one."""
@@ -69,10 +77,10 @@ def _count(number: int, style: str = VALUE) -> Span:
 
 
 def _short(number: int) -> str:
-    """Return a number of at most five characters."""
+    """Return a number of at most five characters: `41237`, `912k`, `13M`."""
     if number < 100_000:
         return str(number)
-    return f"{number / 1e3:.0f}k" if number < 10_000_000 else f"{number / 1e6:.0f}M"
+    return f"{number // 1_000}k" if number < 10_000_000 else f"{number // 1_000_000}M"
 
 
 def seconds(ns: int) -> str:
@@ -141,7 +149,7 @@ def _first(number: Callable[[Holding], int | None]) -> Callable[[Row, Seen], Spa
 
 def _name(row: Row) -> str:
     """Return what the client calls itself; of a group: the number of its members."""
-    if row.key.member_id is None:
+    if isinstance(row, GroupRow):
         return f"{row.members} member" + ("s" if row.members != 1 else "")
     return row.client_id
 
@@ -152,17 +160,18 @@ def _in_flight(holding: Holding) -> int | None:
 
 COLUMNS: Final = (
     Column("", 0, 1, _mark, right=False),
-    Column("group", 1, 7, lambda row, _: (safe(row.key.group_id), VALUE), 22, right=False),
-    Column("client", 0, 7, lambda row, _: (_name(row), VALUE), 24, right=False),
-    Column("member", 6, 8, lambda row, _: (safe(row.key.member_id or "-"), DIM), 8, right=False),
+    Column("group", 1, 6, lambda row, _: (safe(row.key.group_id), VALUE), 22, right=False),
+    Column("client", 0, 6, lambda row, _: (_name(row), VALUE), 24, right=False),
+    Column("member", 6, 7, lambda row, _: (safe(row.key.member_id or "-"), DIM), 0, right=False),
     Column("epoch", 5, 5, _epoch),
     Column("fetch/s", 4, 7, _fetches),
     Column("broken", 8, 6, lambda row, _: _count(row.violations, ERROR)),
     Column("refused", 1, 7, lambda row, _: _count(row.refused, ERROR)),
     Column("redel", 3, 5, lambda row, _: _count(row.again)),
     Column("expired", 2, 7, lambda row, _: _count(row.expired, WARN)),
-    Column("held", 3, 5, lambda row, seen: _count(seen.held(row).records)),
+    Column("held", 3, 4, lambda row, seen: _count(seen.held(row).records)),
     Column("lock", 2, 4, _lock),
+    Column("lag", 5, 4, lambda row, seen: ("-", DIM) if (lag := seen.lag(row)) is None else (_short(lag), VALUE)),
     Column("beat", 0, 4, _beat),
     Column("partition", 7, 9, _places, 20, right=False),
     Column("start", 9, 6, _first(lambda holding: holding.start)),
@@ -191,6 +200,7 @@ SORTS: Final[tuple[tuple[str, Callable[[Row, Seen], Any]], ...]] = (
     ("expired", _negative(lambda row, _: row.expired)),
     ("held", _negative(lambda row, seen: seen.held(row).records)),
     ("lock", lambda row, seen: seen.held(row).until_ns or 1 << 63),
+    ("lag", _negative(lambda row, seen: -1 if (lag := seen.lag(row)) is None else lag)),
     ("beat", lambda row, _: row.beat.time_ns if row.beat is not None and not row.beat.left else 1 << 63),
     ("client", lambda row, _: row.client_id),
 )
@@ -228,7 +238,12 @@ def _fit(rows: Sequence[Row], seen: Seen, width: int) -> list[tuple[Column, int]
     chosen: list[Column] = []
     left = width
     is_of_groups = any(row.key.member_id is None for row in rows)
-    columns = [column for column in COLUMNS if not (is_of_groups and column.title in _OF_MEMBERS)]
+    has_groups = is_of_groups or len({row.key[:2] for row in seen.picture.rows}) > 1
+    columns = [
+        column
+        for column in COLUMNS
+        if not (is_of_groups and column.title in _OF_MEMBERS) and (has_groups or column.title != "group")
+    ]
     for column in sorted(columns, key=lambda column: column.rank):
         if column.width + 1 > left:
             break

@@ -9,7 +9,7 @@ from kshark.live.screen.cells import cells
 from kshark.live.screen.model import Picture
 from kshark.live.screen.state import State
 from kshark.output.spans import CHOSEN, CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line
-from kshark.units import clock, counted, duration, number, safe
+from kshark.units import clock, counted, duration, number, safe, shortened
 
 #: A delay is shown from here on; it is a warning from a second on.
 _LATE_NS: Final = 1_000_000_000
@@ -58,10 +58,11 @@ def _where(picture: Picture, state: State) -> list[_Part]:
     up_ns = status.now_ns - status.since_ns
     parts.append((5, [(f"up {duration(up_ns) if up_ns >= 60_000_000_000 else f'{up_ns // 1_000_000_000} s'}", PLAIN)]))
     parts.append((2, [(f"{picture.rate:,.0f} packets/s", PLAIN)]))
-    groups = len({row.key[:2] for row in picture.rows})
+    groups = {row.key[:2] for row in picture.rows}
     members = sum(row.beat is None or not row.beat.left for row in picture.rows)
     parts.append((4, [(counted(picture.brokers, "broker"), PLAIN)]))
-    parts.append((4, [(counted(groups, "group"), PLAIN)]))
+    only = next(iter(groups))[1] if len(groups) == 1 else ""
+    parts.append((4, [(f"group {shortened(only, 24)}" if only else counted(len(groups), "group"), PLAIN)]))
     parts.append((3, [(counted(members, "member"), PLAIN)]))
     return parts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import UNSET, Struct
@@ -25,6 +26,7 @@ from kshark.clusters import Clusters
 from kshark.live.consumer import Status
 from kshark.live.screen.causes import Causes
 from kshark.live.screen.holdings import Holdings, by_member
+from kshark.live.screen.lags import LOG_APIS, Lags
 from kshark.live.screen.rows import (
     RATE_NS,
     TALKS,
@@ -34,11 +36,13 @@ from kshark.live.screen.rows import (
     Cause,
     Held,
     Holding,
+    Place,
     Row,
     RowKey,
     Talk,
 )
 from kshark.model import Event, Exchange, Finding, Message, PacketBatch
+from kshark.run import Run
 from kshark.units import safe
 
 _SESSIONS: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
@@ -51,6 +55,8 @@ _QUIET_NS: Final = 600_000_000_000
 _LEFT_NS: Final = 60_000_000_000
 #: The packet rate is a mean over so many times of the status.
 _STATUSES: Final = 9
+#: Most partitions of a member that are kept.
+_PLACES: Final = 1_000
 #: How much an event adds to the trouble of its member; a violation adds the weight of its rule and this.
 _REFUSED: Final = 10.0
 _EXPIRED: Final = 20.0
@@ -61,7 +67,7 @@ _VIOLATION: Final = 50.0
 class Picture(Struct, frozen=True):
     """The model at one time. `now_ns`: the packets' time. `rate`: packets a second. `held`: by member and group.
 
-    `topics`: names by id. `verdicts`: findings by verdict. `filter`: that of the capture.
+    `topics`: names by id. `verdicts`: findings by verdict. `filter`: that of the capture. `lags`: see Lags.
     """
 
     status: Status
@@ -75,6 +81,7 @@ class Picture(Struct, frozen=True):
     verdicts: Mapping[str, int]
     topics: Mapping[str, str]
     filter: str = ""
+    lags: Mapping[tuple[RowKey, Place | None], int] = MappingProxyType({})
 
 
 class Model:
@@ -92,6 +99,7 @@ class Model:
         self._clusters = Clusters()
         self._causes = Causes()
         self._holdings = Holdings()
+        self._lags = Lags(topics)
         #: Records whose lock expired since the last page, by member, and when.
         self._expired: list[tuple[RowKey, int, int]] = []
         self._brokers: dict[str, int] = {}
@@ -99,6 +107,10 @@ class Model:
         self._packets: deque[tuple[int, int]] = deque(maxlen=_STATUSES)
         self._now_ns = 0
         self.picture: Picture | None = None
+
+    def judges(self, run: Run) -> None:
+        """Take the run that judges the same pages: it knows all share partitions."""
+        self._lags.extents = run.analyzer.extents
 
     def packets(self, batch: PacketBatch) -> None:
         pass
@@ -144,6 +156,7 @@ class Model:
             dict(self._verdicts),
             self._topics,
             self._filter,
+            self._lags.at(status.now_ns),
         )
 
     def close(self, findings: Sequence[Finding]) -> None:
@@ -159,6 +172,8 @@ class Model:
         time_ns = request.time_ns if response is None else response.time_ns
         self._now_ns = max(self._now_ns, time_ns)
         self._brokers[request.broker] = time_ns
+        if request.api_key in LOG_APIS:
+            self._lags.feed(exchange, self._clusters.number(request.broker))
         if request.api_key not in _READ or not is_whole(request):
             return
         answer = response.body if response is not None and is_whole(response) else None
@@ -200,13 +215,22 @@ class Model:
             return
         row.rate = row.rate.plus(1, request.time_ns, RATE_NS)
         again = 0
-        for partition in _partitions(answer):
-            for acquired in partition.acquired_records or ():
-                if acquired.delivery_count > 1:
-                    again += acquired.last_offset - acquired.first_offset + 1
+        for topic in () if answer is None else answer.responses or ():
+            for partition in topic.partitions or ():
+                for acquired in partition.acquired_records or ():
+                    if acquired.delivery_count > 1:
+                        again += acquired.last_offset - acquired.first_offset + 1
+                    if (place := (topic.topic_id, partition.partition_index)) not in row.places:
+                        self._place(row, place)
         if again > 0:
             row.again += again
             self._trouble(row, _AGAIN, request.time_ns)
+
+    def _place(self, row: Row, *places: Place, anew: bool = False) -> None:
+        """Note partitions of a member; `anew`: it has no others."""
+        before = frozenset[Place]() if anew else row.places
+        if len(before) + len(places) <= _PLACES:
+            row.places = before.union(places)
 
     def _heartbeat(self, row: Row, request: Message, answer: Any, *, refused: bool) -> int | None:
         """Note a heartbeat, and return its epoch."""
@@ -216,6 +240,10 @@ class Model:
         before = _INTERVAL_NS if row.beat is None else row.beat.interval_ns
         interval_ns = interval_ms * 1_000_000 if interval_ms > 0 else before
         left = request.api_key != HEARTBEAT and epoch is not None and epoch < 0 and not refused
+        assignment = getattr(answer, "assignment", None)
+        if request.api_key == SHARE_GROUP_HEARTBEAT and assignment is not None:
+            topics = assignment.topic_partitions or ()
+            self._place(row, *((topic.topic_id, at) for topic in topics for at in topic.partitions or ()), anew=True)
         row.beat = Beat(request.time_ns, interval_ns, epoch, left)
         return epoch
 

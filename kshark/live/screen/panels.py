@@ -11,7 +11,7 @@ from kshark.error_names import ERROR_NAMES
 from kshark.live.screen.causes import RECENT_NS, by_hurt
 from kshark.live.screen.cells import cells, padded
 from kshark.live.screen.columns import Seen, place_of, seconds
-from kshark.live.screen.rows import Cause, Row
+from kshark.live.screen.rows import Cause, GroupRow, Row
 from kshark.output.catalogue import CODES
 from kshark.output.entries import cause_lines as cause_page
 from kshark.output.entries import code_lines
@@ -107,14 +107,13 @@ def _cut(lines: list[Line], most: int) -> list[Line]:
 def member_lines(row: Row, seen: Seen, width: int) -> list[Line]:
     """Return the details of a member, or of a group: who it is, its last requests, the records that it holds, its
     findings, and what to do."""
-    is_group = row.key.member_id is None
     own = causes_of(row, seen)
     lines: list[Line] = [
         [("group ", LABEL), (safe(row.key.group_id), VALUE), (f"  {counted(row.members, 'member')}", PLAIN)]
-        if is_group
+        if isinstance(row, GroupRow)
         else [("client ", LABEL), (row.client_id or "?", VALUE), ("  group ", LABEL), (safe(row.key.group_id), VALUE)]
     ]
-    if not is_group:
+    if not isinstance(row, GroupRow):
         about = " · ".join(filter(None, (row.about.software, row.about.client, f"broker {row.about.broker}")))
         lines.append([(about, DIM)])
         lines.append([("member ", LABEL), (safe(row.key.member_id or ""), DIM)])

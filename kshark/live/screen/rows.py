@@ -31,6 +31,10 @@ class RowKey(NamedTuple):
         return RowKey(self.cluster, self.group_id)
 
 
+#: The id of a topic, and the number of a partition.
+Place = tuple[str, int]
+
+
 class Fading(NamedTuple):
     """A value that fades with time."""
 
@@ -84,7 +88,7 @@ class Row(Struct):
 
     `epoch`: of the last request of its share session. `rate`: ShareFetches, fading; `since_ns`: the first request.
     `refused`: requests, and records whose acknowledgement was refused. `again`, `expired`: records that were delivered
-    before, and whose lock expired. `members`: 1, or those of a group.
+    before, and whose lock expired. `places`: partitions assigned to it, and those of which it got records.
     """
 
     key: RowKey
@@ -101,12 +105,18 @@ class Row(Struct):
     last_ns: int = 0
     beat: Beat | None = None
     talks: tuple[Talk, ...] = ()
-    members: int = 1
+    places: frozenset[Place] = frozenset()
 
     def fetches_per_second(self, now_ns: int) -> float:
         """Return the mean of the last ten seconds, of fewer if the first request was later."""
         span_ns = max(now_ns - self.since_ns, 1_000_000_000)
         return self.rate.at(now_ns, RATE_NS) / (RATE_NS / 1e9) / (1 - exp(-span_ns / RATE_NS))
+
+
+class GroupRow(Row):
+    """A group: the sums of its members; their number."""
+
+    members: int = 1
 
 
 class Holding(NamedTuple):

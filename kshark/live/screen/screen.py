@@ -20,6 +20,7 @@ from kshark.live.screen.terminal import Terminal
 from kshark.live.screen.view import lines
 from kshark.model import Event, Finding, PacketBatch
 from kshark.output.spans import Line
+from kshark.run import Run
 
 #: Esc alone is a key if nothing follows in this time.
 _ESCAPE_MS: Final = 25
@@ -67,6 +68,10 @@ class Screen:
     def changed(self) -> Callable[[Change], None]:
         """Takes the changes of records in flight (Run, `on_change`)."""
         return self._model.change
+
+    def judges(self, run: Run) -> None:
+        """Take the run that judges the same pages."""
+        self._model.judges(run)
 
     def start(self, status: Status) -> None:
         """Show the screen."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from kshark.live.screen.causes import by_hurt
 from kshark.live.screen.cells import beside, fitted
@@ -20,7 +20,7 @@ from kshark.live.screen.panels import (
     member_lines,
     remedy,
 )
-from kshark.live.screen.rows import RATE_NS, TROUBLE_NS, Cause, Holding, Row, RowKey
+from kshark.live.screen.rows import RATE_NS, TROUBLE_NS, Cause, GroupRow, Holding, Row, RowKey
 from kshark.live.screen.state import HELP, State
 from kshark.output.spans import CHOSEN, CODE, DIM, PLAIN, Line
 from kshark.units import counted
@@ -85,12 +85,13 @@ def _searched(row: Row) -> str:
 
 def _groups(rows: Sequence[Row] | filter[Row], seen: Seen) -> list[Row]:
     """Return a row for each group: sums, the latest time, and the oldest heartbeat of those that did not leave."""
-    groups: dict[RowKey, Row] = {}
+    groups: dict[RowKey, GroupRow] = {}
     now_ns = seen.picture.now_ns
     for row in rows:
         of = groups.get(row.key.group)
         if of is None:
-            groups[row.key.group] = replace(row, key=row.key.group, epoch=None, talks=())
+            fields = asdict(row) | {"key": row.key.group, "epoch": None, "talks": ()}
+            groups[row.key.group] = GroupRow(**fields)
             continue
         of.members += 1
         of.rate = of.rate.plus(row.rate.at(now_ns, RATE_NS), now_ns, RATE_NS)

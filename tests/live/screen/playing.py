@@ -25,10 +25,11 @@ class Playing:
     """A model that has seen a capture, and the run that judged it."""
 
     def __init__(self) -> None:
-        self.engine = Engine(Options(records="checked"), registry())
+        self.engine = Engine(Options(records="headers"), registry())
         names = self.engine.back.names
         self.model = Model({} if names is None else names.by_id, "tcp port 9092")
         self.run = Run(registry(), keeps=False, on_change=self.model.change)
+        self.model.judges(self.run)
         self.since_ns: int | None = None
         self.seen = 0
 
