@@ -40,10 +40,11 @@ def wants_screen(args: Namespace) -> bool:
     return has_terminal and not asks_for_lines and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def begin_screen(args: Namespace, names: TopicNames | None) -> Screen:
+def begin_screen(args: Namespace, names: TopicNames | None, save: Callable[[], str] | None = None) -> Screen:
     """Return a screen that is not shown yet. `q` does the same as Ctrl-C.
 
-    Call it before rights are given up: it opens the terminal.
+    `save` saves what the flight recorder holds, and returns a sentence; None without a recorder. Call it before rights
+    are given up: it opens the terminal.
     """
     from kshark.live.screen import Model, Screen  # imports rich only for a terminal
     from kshark.output.text import Terminal
@@ -52,7 +53,7 @@ def begin_screen(args: Namespace, names: TopicNames | None) -> Screen:
     terminal = Terminal(sys.stdout)
     terminal.paint([("…", WARN)])  # imports the rest of rich
     output, keys = sys.stdout.fileno(), sys.stdin.fileno()
-    return Screen(model, terminal.paint, lambda: os.kill(os.getpid(), signal.SIGINT), keys=keys, output=output)
+    return Screen(model, terminal.paint, lambda: os.kill(os.getpid(), signal.SIGINT), save, keys=keys, output=output)
 
 
 @contextmanager

@@ -132,7 +132,7 @@ def _places(row: Row, seen: Seen) -> Span:
 
 def place_of(holding: Holding, topics: Mapping[str, str]) -> str:
     """Return `orders[1]`; the beginning of the topic's id if its name is unknown."""
-    name = topics.get(holding.topic_id) or shortened(holding.topic_id, 9)
+    name = topics.get(holding.topic_id) or shortened(holding.topic_id, 6)
     return f"{safe(name)}[{holding.partition}]"
 
 

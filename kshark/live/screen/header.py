@@ -9,7 +9,7 @@ from kshark.live.screen.cells import cells
 from kshark.live.screen.model import Picture
 from kshark.live.screen.state import State
 from kshark.output.spans import CHOSEN, CODE, DIM, ERROR, GOOD, NOTE, PLAIN, VALUE, WARN, Line
-from kshark.units import clock, counted, duration, number, safe, shortened
+from kshark.units import clock, counted, duration, number, safe, shortened, size
 
 #: A delay is shown from here on; it is a warning from a second on.
 _LATE_NS: Final = 1_000_000_000
@@ -73,15 +73,14 @@ def _state(picture: Picture) -> list[_Part]:
     style = ERROR if violations else GOOD
     word = "VIOLATION" if violations else "violation"
     late = status.delay_ns >= _LATE_NS
+    behind = f"behind {duration(status.delay_ns) if status.delay_ns else '0'}"
+    behind += f" ({size(status.waiting)})" if late and status.waiting else ""
     parts: list[_Part] = [
         (0, [(f"{number(violations)} {word}{'' if violations == 1 else 's' if not violations else 'S'}", style)]),
         (1, [(f"{number(verdicts.get('unknown', 0))} not proved", WARN if verdicts.get("unknown") else PLAIN)]),
         (3, [(counted(verdicts.get("note", 0), "note"), NOTE if verdicts.get("note") else PLAIN)]),
         (0, [(f"lost {number(status.dropped)}", ERROR if status.dropped else PLAIN)]),
-        (
-            0 if late else 5,
-            [(f"behind {duration(status.delay_ns) if status.delay_ns else '0'}", WARN if late else PLAIN)],
-        ),
+        (0 if late else 5, [(behind, WARN if late else PLAIN)]),
     ]
     if status.recorder:
         parts.append((4, [(f"rec {safe(status.recorder)}", PLAIN)]))

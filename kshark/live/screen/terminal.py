@@ -93,12 +93,14 @@ class Terminal:
         self.flush()
 
     def flush(self) -> bool:
-        """Write more of the rest; True if nothing is left."""
+        """Write more of the rest; True if nothing is left, or if the terminal has gone."""
         try:
             while self._left:
                 self._left = self._left[os.write(self._output, self._left) :]
         except BlockingIOError:
             return False
+        except OSError:
+            self._left = b""
         return True
 
     # -- signals
@@ -126,6 +128,6 @@ class Terminal:
         self._continued(number, frame)
 
     def _continued(self, number: int, frame: FrameType | None) -> None:
-        with self.lock:
+        with self.lock, suppress(OSError, termios.error):  # the end of a terminal is a SIGCONT too
             self.enter()
         self._changed()

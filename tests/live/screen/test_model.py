@@ -246,3 +246,29 @@ def test_a_refused_heartbeat_is_a_refusal_and_does_not_leave() -> None:
 )  # fmt: skip
 def test_times_fit_into_four_cells(ns: int, text: str) -> None:
     assert seconds(ns) == text
+
+
+def test_lag_is_what_producers_appended_and_the_group_has_not_finished() -> None:
+    talk = Conversation()
+    a, b = talk.member("a"), talk.member("b")
+    producer = talk.connection()
+    asked = [{"topic_id": TOPIC, "partition_data": [{"index": 0, "records": b""}]}]
+    answer = [{"topic_id": TOPIC, "partition_responses": [{"index": 0, "error_code": 0, "base_offset": 29}]}]
+    producer.ask(0, "Produce", 13, {"acks": 1, "timeout_ms": 9, "topic_data": asked}).answered(None, responses=answer)
+    a.share_fetch(epoch=0, partitions=[0]).answered(**acquired(0, 9))
+    a.share_acknowledge(epoch=1, acks=[(0, 3, 1), (6, 6, 1)]).answered()
+    picture = talked(talk).model.picture
+    assert picture is not None
+    seen = Seen(picture, {}, 80)
+    of_b, of_a = picture.rows
+    assert of_b.key.member_id == b.member_id
+    assert picture.lags[of_a.key.group, None] == 25  # 4 to 29 without 6
+    assert (seen.lag(of_a), seen.lag(of_b)) == (25, None)
+
+
+def test_without_the_end_of_a_partition_its_lag_is_unknown() -> None:
+    talk = Conversation()
+    talk.member("a").share_fetch(epoch=0, partitions=[0]).answered(**acquired(0, 9))
+    picture = talked(talk).model.picture
+    assert picture is not None
+    assert Seen(picture, {}, 80).lag(picture.rows[0]) is None

@@ -251,12 +251,27 @@ open({str(done)!r}, "w").close()
     assert seen.is_restored
 
 
-def test_a_terminal_that_is_gone_does_not_end_the_capture(watch: Watch) -> None:
-    seen = watch("signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + LOOP.replace("if stops", "if step > 40"))
+def test_ctrl_s_stops_the_screen_and_not_the_end(watch: Watch) -> None:
+    seen = watch()
+    seen.press("\x13")
+    seen.read(0.3)
+    seen.bytes = b""
+    seen.read(0.3)
+    assert seen.bytes == b""
+    seen.press("q")
+    assert seen.end() == 0
+    assert seen.is_restored
+    assert seen.bytes.rstrip().endswith(b"the verdict SIGINT")
+
+
+def test_a_terminal_that_has_gone_does_not_end_the_capture(watch: Watch, tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    loop = LOOP.replace("if stops", "if step > 40")
+    seen = watch(f"signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{loop}\nopen({str(done)!r}, 'w').close()")
     os.close(seen.slave)
     os.close(seen.master)
     seen.master, seen.slave = pty.openpty()
     end = time.monotonic() + PATIENCE_S
     while seen.process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
-    assert seen.process.poll() is not None
+    assert done.exists()
