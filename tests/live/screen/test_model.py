@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from kshark import limits
+from kshark.analysis import Extent
 from kshark.live.screen.columns import Seen, seconds
 from kshark.live.screen.holdings import by_member
 from kshark.live.screen.rows import Row
+from kshark.offset_ranges import OffsetRanges
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, TOPIC, Conversation
 from tests.live.screen.playing import Playing, talked
 from tests.packets import batch
@@ -255,14 +257,16 @@ def test_lag_is_what_producers_appended_and_the_group_has_not_finished() -> None
     asked = [{"topic_id": TOPIC, "partition_data": [{"index": 0, "records": b""}]}]
     answer = [{"topic_id": TOPIC, "partition_responses": [{"index": 0, "error_code": 0, "base_offset": 29}]}]
     producer.ask(0, "Produce", 13, {"acks": 1, "timeout_ms": 9, "topic_data": asked}).answered(None, responses=answer)
-    a.share_fetch(epoch=0, partitions=[0]).answered(**acquired(0, 9))
-    a.share_acknowledge(epoch=1, acks=[(0, 3, 1), (6, 6, 1)]).answered()
-    picture = talked(talk).model.picture
-    assert picture is not None
+    a.share_fetch(epoch=0, partitions=[0]).answered(**acquired(4, 9))
+    playing = talked(talk)
+    # The start offset, which a share coordinator shows.
+    playing.model._lags.extents = lambda: [Extent("g", 0, TOPIC, 0, 4, 10, OffsetRanges())]
+    assert playing.model.picture is not None
+    picture = playing.status(playing.model.picture.now_ns + SECOND_NS)
     seen = Seen(picture, {}, 80)
     of_b, of_a = picture.rows
     assert of_b.key.member_id == b.member_id
-    assert picture.lags[of_a.key.group, None] == 25  # 4 to 29 without 6
+    assert picture.lags[of_a.key.group, None] == 25
     assert (seen.lag(of_a), seen.lag(of_b)) == (25, None)
 
 
