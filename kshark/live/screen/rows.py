@@ -155,6 +155,6 @@ class Cause(Struct):
 
     @property
     def sort(self) -> tuple[str, ...]:
-        """What a cursor remembers of it."""
+        """Return the properties by which a cursor finds it again."""
         finding = self.finding
         return finding.code, finding.verdict, finding.blame, finding.cause or ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Conversation
 from tests.live.screen.golden.writer import SHOWN, Shown
 from tests.live.screen.playing import screen_of, talked
 from tests.output.test_findings import NOON_NS, finding
+from tests.shared import ROOT
 
 SIZES = [(80, 24), (160, 50), (40, 10)]
 SECOND_NS = 1_000_000_000
@@ -27,6 +29,11 @@ SECOND_NS = 1_000_000_000
 def test_the_screen_of_a_capture(shown: Shown) -> None:
     """Written by `python -m tests.live.screen.golden`."""
     assert shown.text == shown.path.read_text()
+
+
+def test_the_readme_shows_one_of_them() -> None:
+    lines_of = SHOWN[0].path.read_text().splitlines()
+    assert "\n".join([*lines_of[:15], lines_of[-1]]) in (ROOT / "README.md").read_text()
 
 
 def member(name: str, group: str = "g", **fields: Any) -> Row:
@@ -291,3 +298,24 @@ def test_ten_thousand_members_are_as_many_lines_as_fit() -> None:
     assert any("more members by trouble" in line for line in looking.lines)
     assert looking.press("end").chosen == looking.clients[-1]
     assert any(" before, " in line for line in looking.lines)
+
+
+def test_any_keys_at_any_time_show_lines_that_fit() -> None:
+    chance = random.Random(11)
+    names = ["a", "名前", "\u0301e", "x" * 90]
+    keys = [*"pgesw/?qjk \u00e4", "enter", "esc", "tab", "up", "down", "pageup", "pagedown", "home", "end", "backspace"]
+    codes = ["EPOCH_SKIP_AHEAD", "EPOCH_STALE", "SESSION_KILLED_BY_OLD_CONNECTION", "NO_RECOVERY", "NEVER_ACKED"]
+    looking = Looking(picture())
+    for _ in range(1_500):
+        if chance.random() < 0.1:
+            rows = [member(f"{chance.choice(names)}{at}", chance.choice(names)) for at in range(chance.randrange(40))]
+            found = [
+                finding(code=chance.choice(codes), client_id=chance.choice(names), cause=None)
+                for _ in range(chance.randrange(12))
+            ]
+            looking.picture = picture(rows, found)
+            looking.size = chance.randrange(1, 170), chance.randrange(1, 60)
+        looking.press(chance.choice(keys))
+        shown = looking.lines
+        assert len(shown) <= looking.size[1]
+        assert all(cell_len(line) <= looking.size[0] for line in shown)
