@@ -73,7 +73,7 @@ def _state(picture: Picture) -> list[_Part]:
     style = ERROR if violations else GOOD
     word = "VIOLATION" if violations else "violation"
     late = status.delay_ns >= _LATE_NS
-    behind = f"behind {duration(status.delay_ns) if status.delay_ns else '0'}"
+    behind = f"behind {status.delay_ns / 1e9:.1f} s"
     behind += f" ({size(status.waiting)})" if late and status.waiting else ""
     parts: list[_Part] = [
         (0, [(f"{number(violations)} {word}{'' if violations == 1 else 's' if not violations else 'S'}", style)]),

@@ -13,8 +13,7 @@ from kshark.live.screen.cells import cells, padded
 from kshark.live.screen.columns import Seen, place_of, seconds
 from kshark.live.screen.rows import Cause, GroupRow, Row
 from kshark.output.catalogue import CODES
-from kshark.output.entries import cause_lines as cause_page
-from kshark.output.entries import code_lines
+from kshark.output.entries import conversation_lines
 from kshark.output.findings import finding_lines
 from kshark.output.spans import API, CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, VALUE, WARN, Line, folded
 from kshark.units import clock, counted, duration, number, safe
@@ -105,8 +104,8 @@ def _cut(lines: list[Line], most: int) -> list[Line]:
 
 
 def member_lines(row: Row, seen: Seen, width: int) -> list[Line]:
-    """Return the details of a member, or of a group: who it is, its last requests, the records that it holds, its
-    findings, and what to do."""
+    """Return the details of a member, or of a group: who it is, what hurts most and what to do, its last requests, the
+    records that it holds, its other findings."""
     own = causes_of(row, seen)
     lines: list[Line] = [
         [("group ", LABEL), (safe(row.key.group_id), VALUE), (f"  {counted(row.members, 'member')}", PLAIN)]
@@ -118,15 +117,21 @@ def member_lines(row: Row, seen: Seen, width: int) -> list[Line]:
         lines.append([(about, DIM)])
         lines.append([("member ", LABEL), (safe(row.key.member_id or ""), DIM)])
         lines.append(_membership(row, seen))
-        lines += [[], *_talks(row, width)]
-    lines += _holdings(row, seen, width)
     for at, cause in enumerate(own[:_CAUSES]):
-        lines.append([])
-        lines.append(cause_line(cause, seen.picture.now_ns, width))
-        lines += remedy(cause, width, 8 if not at else 4)
+        lines += [[], cause_line(cause, seen.picture.now_ns, width), *remedy(cause, width, 4)]
+        if not at:
+            lines += _does(row, seen, width)
+    if not own:
+        lines += _does(row, seen, width)
     if len(own) > _CAUSES:
         lines.append([(f"and {counted(len(own) - _CAUSES, 'more cause')}", DIM)])
     return lines
+
+
+def _does(row: Row, seen: Seen, width: int) -> list[Line]:
+    """Return the last requests of a member, and the ranges that it or its group holds."""
+    talks = [] if isinstance(row, GroupRow) else [[], *_talks(row, width)]
+    return [*talks, *_holdings(row, seen, width)]
 
 
 def causes_of(row: Row, seen: Seen) -> list[Cause]:
@@ -151,21 +156,15 @@ def _membership(row: Row, seen: Seen) -> Line:
 def _talks(row: Row, width: int) -> list[Line]:
     """Return the last requests, the latest first."""
     is_wide = width >= 60
-    titles = f"{'time':<12} {'request':<19} " if is_wide else f"{'time':<8} {'request':<11} "
-    lines: list[Line] = [[(f"{titles}{'epoch':>6} {'latency':>8}  answer", DIM)]] if row.talks else []
+    titles = f"{'time':<12} {'request':<19}" if is_wide else f"{'request':<12}"
+    lines: list[Line] = [[(f"{titles} {'epoch':>6} {'latency':>8}  answer", DIM)]] if row.talks else []
     for talk in reversed(row.talks):
-        api = talk.api if is_wide else talk.api.removeprefix("Share")
         epoch = "-" if talk.epoch is None else str(talk.epoch)
         latency = "" if talk.latency_ns is None else duration(talk.latency_ns)
-        lines.append(
-            [
-                (clock(talk.time_ns, 3)[: 12 if is_wide else 8] + " ", DIM),
-                (padded(api, 19 if is_wide else 11), API),
-                (f" {epoch:>6}", VALUE),
-                (f" {latency:>8}  ", PLAIN),
-                _answer(talk.error),
-            ]
-        )
+        request = [(clock(talk.time_ns, 3) + " ", DIM), (padded(talk.api, 19), API)]
+        if not is_wide:
+            request = [(padded(talk.api.removeprefix("Share"), 12), API)]
+        lines.append([*request, (f" {epoch:>6}", VALUE), (f" {latency:>8}  ", PLAIN), _answer(talk.error)])
     return lines
 
 
@@ -212,15 +211,21 @@ def _holdings(row: Row, seen: Seen, width: int) -> list[Line]:
 
 
 def explained(cause: Cause, topics: Mapping[str, str], width: int) -> list[Line]:
-    """Return what is known of a cause: its last finding in full, then the page of its code and of its cause."""
-    finding = cause.finding
+    """Return what is known of a cause: what happened and what to do, its last finding in full, its row of the
+    catalogue."""
+    finding, entry = cause.finding, CODES[cause.finding.code]
     seen = f"{clock(cause.first_ns, 3)} to {clock(cause.last_ns, 3)}" if cause.count > 1 else clock(cause.last_ns, 3)
-    lines: list[Line] = [
-        [(f"{number(cause.count)} × ", VALUE), (finding.code, CODE), (f"  {who_of(cause)}, {seen}", PLAIN)]
-    ]
-    for line in finding_lines(finding, width, topics):
-        lines += folded(line, width, 2)
-    lines += [part for line in code_lines(CODES[finding.code]) for part in folded(line, width, 2)]
-    if finding.cause in CAUSES:
-        lines += [[], *(part for line in cause_page(finding.cause or "") for part in folded(line, width, 2))]
+    lines: list[Line] = [[(f"{number(cause.count)} × ", VALUE), (finding.code, CODE), (f"  {seen}", DIM)]]
+    lines += folded([(sentence_of(cause), VALUE)], width)
+    lines += folded([("  → ", GOOD), (advice_of(cause), PLAIN)], width, 4)
+    lines += [[], [("the last one", LABEL)]]
+    lines += [part for line in finding_lines(finding, width, topics) for part in folded(line, width, 2)]
+    facts = [("means", entry.text)]
+    if isinstance(entry, Rule):
+        facts += [("must be", entry.must), ("reference", entry.source), ("tickets", ", ".join(entry.tickets))]
+    for name, text in facts:
+        if text:
+            lines += folded([(f"{name:<11}", LABEL), (text, PLAIN)], width, 11 if width >= 40 else 2)
+    if isinstance(entry, Rule) and entry.wrong:
+        lines += [[], *(part for line in conversation_lines(entry) for part in folded(line, width, 2))]
     return lines

@@ -32,6 +32,7 @@ from kshark.output.spans import plain
 
 stops = []
 signal.signal(signal.SIGINT, lambda *_: stops.append("SIGINT"))
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
 signal.signal(signal.SIGTERM, lambda *_: stops.append("SIGTERM"))
 model = Model({{}})
 screen = Screen(model, plain, lambda: os.kill(os.getpid(), signal.SIGINT), lambda: "saved incident-1.pcapng")
@@ -267,7 +268,7 @@ def test_ctrl_s_stops_the_screen_and_not_the_end(watch: Watch) -> None:
 def test_a_terminal_that_has_gone_does_not_end_the_capture(watch: Watch, tmp_path: Path) -> None:
     done = tmp_path / "done"
     loop = LOOP.replace("if stops", "if step > 40")
-    seen = watch(f"signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{loop}\nopen({str(done)!r}, 'w').close()")
+    seen = watch(f"{loop}\nopen({str(done)!r}, 'w').close()")
     os.close(seen.slave)
     os.close(seen.master)
     seen.master, seen.slave = pty.openpty()
