@@ -175,7 +175,12 @@ def _captured(totals: Totals, capture: LiveCapture) -> str:
     captured = (
         f"{counted(totals.packets + totals.not_judged, 'packet')} captured, {capture.dropped:,} dropped by the kernel"
     )
-    return f"{captured}, {totals.not_judged:,} not judged: the capture had to end" if totals.not_judged else captured
+    left = [
+        counted(count, what)
+        for count, what in ((totals.not_judged, "packet"), (totals.messages_not_judged, "message"))
+        if count
+    ]
+    return f"{captured}; not judged, since the capture had to end: {' and '.join(left)}" if left else captured
 
 
 class _Lines:

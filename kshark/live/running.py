@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from kshark.live.consumer import Consumer, Lost, Status
-from kshark.model import Event, Finding, PacketBatch, Tick, Weird
+from kshark.model import Event, Finding, Message, PacketBatch, Tick, Weird
 from kshark.pipeline import Engine
 from kshark.run import Run
 
@@ -22,13 +22,17 @@ if TYPE_CHECKING:
 _STATUS_S: Final = 0.25
 #: After a signal, packets that were captured before it are judged for so long.
 _LAST_S: Final = 1.5
+#: And messages of these packets that are only complete at the end, for so much longer.
+_CLOSING_S: Final = 1.5
+_EVENTS: Final = 1_000
 
 
 class Totals(Struct):
-    """Packets of a running capture that were judged, and those that were not because it had to end."""
+    """Packets of a running capture that were judged, and packets and messages that were not because it had to end."""
 
     packets: int = 0
     not_judged: int = 0
+    messages_not_judged: int = 0
 
 
 class Running:
@@ -81,7 +85,7 @@ class Running:
         finally:
             self._capture.close()
         for page in self._engine.close():
-            self._page(page)
+            self._last_page(page)
         findings = self._run.close()
         self._status(last=True)
         for consumer in self._consumers:
@@ -92,7 +96,7 @@ class Running:
             self.totals.packets += len(item.number)
             item.secrets = self._keys()
             self._packets(item)
-        if item is not None and not isinstance(item, Tick):
+        if item is not None:
             for page in self._engine.feed(item):
                 self._page(page)
 
@@ -103,6 +107,14 @@ class Running:
             self._packets(item)
         if not self._keeps_packets:
             self.totals.not_judged += self._capture.rest()
+
+    def _last_page(self, page: list[Event]) -> None:
+        """Take a page at the end: it may have all events of connections that were not yet recognised."""
+        for at in range(0, len(page), _EVENTS):
+            if self._until is not None and time.monotonic() > self._until + _CLOSING_S:
+                self.totals.messages_not_judged += sum(type(event) is Message for event in page[at:])
+                return
+            self._page(page[at : at + _EVENTS])
 
     def _packets(self, batch: PacketBatch) -> None:
         for consumer in self._consumers:

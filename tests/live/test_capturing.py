@@ -15,10 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.captures import loaded
 from tests.live.wire import SECONDS, Wire, busy, found, needs_wire, rights, run
+from tests.packets import Packet, pcap
 from tests.shared import CAPTURES
 
 pytestmark = [pytest.mark.live, needs_wire]
+#: How many exchanges this capture has.
+EXCHANGES = 113
 EPOCHS = CAPTURES / "adv-epochs.pcap"
 
 
@@ -198,3 +202,28 @@ def test_no_rights_are_left_when_bytes_are_decoded(wire: Wire) -> None:
             assert status["NoNewPrivs"] == "1"
         said = live.end()
     assert said.code == 3, "nothing was judged"
+
+
+@pytest.mark.parametrize("names", [("any",), ("lo", "kslive1"), ("kslive1", "any")])
+def test_several_interfaces_are_one_capture(wire: Wire, names: tuple[str, ...]) -> None:
+    """Packets that come over two interfaces are one capture; those that are captured twice count once."""
+    options = [option for name in names if name != wire.receives for option in ("-i", name)]
+    with wire.live("-q", "-T", "json", *options) as live:
+        wire.send(EPOCHS, "--multiplier", "10")
+        time.sleep(1)
+        said = live.end()
+    assert said.summary["exchanges"] == EXCHANGES
+    assert said.code == 1
+
+
+def test_a_vlan_tag_that_the_kernel_keeps_apart_is_put_back(wire: Wire, tmp_path: Path) -> None:
+    tagged = [
+        Packet(packet.time_ns, packet.data[:12] + bytes.fromhex("81000007") + packet.data[12:], packet.wire_length + 4)
+        for packet in loaded(EPOCHS)
+    ]
+    (tmp_path / "tagged.pcap").write_bytes(pcap(tagged))
+    with wire.live("-q", "-T", "json") as live:
+        wire.send(tmp_path / "tagged.pcap", "--multiplier", "10")
+        time.sleep(0.5)
+        said = live.end()
+    assert said.summary["exchanges"] == EXCHANGES

@@ -115,7 +115,7 @@ class HeldRange(NamedTuple):
 
 class Extent(NamedTuple):
     """The records in flight of a share partition: from its start offset, None if that is unknown, to the next offset to
-    acquire. `cluster`: its number (kshark.clusters)."""
+    acquire. `cluster`: its number (kshark.clusters). `packet`: the last request for it."""
 
     group_id: str | None
     cluster: int
@@ -123,6 +123,7 @@ class Extent(NamedTuple):
     partition: int
     start: int | None
     end: int | None
+    packet: int
     records: OffsetRanges[May]
 
     @property
@@ -143,6 +144,7 @@ def extent_of(partition: SharePartition) -> Extent:
         number,
         partition.shown_start.offset,
         partition.end,
+        partition.seen,
         partition.records,
     )
 

@@ -233,7 +233,7 @@ class LiveCapture:
         elif record.kind == child.DROPS_RECORD:
             yield from self._drops(record)
         elif record.kind == child.TICK_RECORD:
-            yield from self._in_order.flush()
+            yield from self._in_order.flush(record.time_ns)
             yield Tick(record.time_ns)
         else:
             yield from self._link(record)
@@ -296,6 +296,11 @@ def _sentence(interfaces: Sequence[str], said: dict[str, Any] | None) -> str:
         return (
             f"the spool cannot be written in {tempfile.gettempdir()}: {said['error'].lower()}; name a folder that the "
             "user of the capture (-Z) may write in TMPDIR"
+        )
+    if said["user"]:
+        return (
+            "root without the capabilities CAP_SETUID and CAP_SETGID cannot become another user: add them, or stay "
+            "root with -Z root"
         )
     if said["errno"] in (errno.EPERM, errno.EACCES):
         return _MISSING_RIGHTS.format(names=names)

@@ -52,10 +52,14 @@ RECORD = struct.Struct("=HHIq")
 BLOCK_RECORD, DROPS_RECORD, TICK_RECORD, DOWN_RECORD, UP_RECORD, NEXT_RECORD = range(1, 7)
 
 TICK_MS = 250
-#: No packet is older than this when it reaches the spool, while the kernel has no full block.
-LATE_MS = 4 * RETIRE_MS
+#: No packet is older than this when it reaches the spool, while the kernel has no full block: its timer may be late.
+LATE_MS = 10 * RETIRE_MS
 NS_PER_MS = 1_000_000
 FULL_WAIT_S = 0.1
+
+
+class CannotChange(OSError):
+    """This process may not become another user."""
 
 
 class Ring:
@@ -366,11 +370,14 @@ def send(control: socket.socket, event: str, **facts: Any) -> None:
 
 def give_up_rights(user: list[int] | None) -> None:
     """Become this user (uid, gid) if we are root, and give up all capabilities for good."""
-    if user is not None and os.geteuid() == 0:
+    if user is not None and user[0] and os.geteuid() == 0:
         uid, gid = user
-        os.setgroups([])
-        os.setresgid(gid, gid, gid)
-        os.setresuid(uid, uid, uid)
+        try:
+            os.setgroups([])
+            os.setresgid(gid, gid, gid)
+            os.setresuid(uid, uid, uid)
+        except OSError as error:
+            raise CannotChange(error.errno, error.strerror) from None
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
@@ -387,7 +394,10 @@ def main() -> None:
         Capture(control, json.loads(control.recv(1 << 20))).run()
     except OSError as error:
         try:
-            send(control, "failed", errno=error.errno, error=error.strerror or str(error), file=error.filename)
+            user = isinstance(error, CannotChange)
+            send(
+                control, "failed", errno=error.errno, error=error.strerror or str(error), file=error.filename, user=user
+            )
         except OSError:
             sys.exit(1)
 

@@ -48,6 +48,7 @@ class SpoolReader:
     @property
     def waiting(self) -> int:
         """Return the bytes that are not read, of all files."""
+        self._receive()
         return sum(os.fstat(file).st_size for file in self._files) - self._at
 
     def read(self, most: int = 1 << 32) -> Record | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final
 
 from kshark import __version__, limits
@@ -20,20 +20,17 @@ from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEA
 from kshark.endpoints import host_of
 from kshark.error_names import ERROR_NAMES
 from kshark.live.consumer import Status
-from kshark.live.metrics.families import BUCKETS, OTHER, Key, Series, Values
+from kshark.live.metrics.families import BUCKETS, OTHER, Key, Series, Values, label
 from kshark.live.metrics.members import Members
 from kshark.metrics import METRICS, CountedByGroup, GroupKey, LogEnds, PartitionCounts, ShareEvents
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Message, Opened
 from kshark.names import TopicNames
 from kshark.registry import Registry
 from kshark.run import Run
-from kshark.units import shortened
 from kshark_dissectors.enums import AcknowledgeType
 
 #: A group without a request for this long is forgotten.
 QUIET_NS: Final = 3_600_000_000_000
-#: The longest label value; names of topics have at most 249 characters.
-LABEL_LENGTH: Final = 249
 #: Partitions whose lag is exact: their records in flight are looked at one by one. No more of them are shown.
 _LOOKED_AT: Final = 400
 
@@ -49,12 +46,6 @@ _OF_PARTITIONS: Final = {
     "kshark_share_records_rejected": "record-acknowledgement-count{ack-type=reject}",
 }
 _SHARE_APIS: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE, SHARE_GROUP_HEARTBEAT})
-
-
-@lru_cache(65_536)
-def label(text: str | None) -> str:
-    """Return text of a capture as the value of a label: printable, and of limited length."""
-    return shortened(text or "", LABEL_LENGTH)
 
 
 class LiveCounts:
@@ -168,9 +159,13 @@ class LiveCounts:
 
     def series(self, status: Status, run: Run) -> Series:
         """Return all series at the time of a status."""
-        self._forget_quiet(status.now_ns)
+        judged_ns = status.now_ns - status.delay_ns
+        self._forget_quiet(judged_ns)
         return {
             "kshark_findings": self._findings.series(),
+            "kshark_incidents": _largest(
+                Counter((it.code, label(it.broker), label(it.group_id)) for it in run.lasting())
+            ),
             "kshark_error_responses": self._errors.series(),
             "kshark_requests": self._requests.series(),
             "kshark_request_work_seconds": {(api,): tuple(counts) for api, counts in self._work.items()},
@@ -180,11 +175,7 @@ class LiveCounts:
             "kshark_share_sessions": _largest(
                 Counter((label(group),) for group in run.analyzer.open_sessions().elements())
             ),
-            "kshark_group_members": _largest(
-                _joined(
-                    ((label(group), kind), count) for (group, kind), count in self._members.count(status.now_ns).items()
-                )
-            ),
+            "kshark_group_members": _largest(self._members.count(judged_ns)),
             "kshark_brokers": {(): (len({flow.broker for flow in self._open.values() if flow.service == "kafka"}),)},
             "kshark_connections": _largest(Counter((flow.service,) for flow in self._open.values())),
             **self._of_status(status),
@@ -212,29 +203,37 @@ class LiveCounts:
 
     def _in_flight(self, extents: Sequence[Extent]) -> Series:
         """Return the records in flight by partition: the largest lag first."""
-        rows: list[tuple[int, bool, Extent]] = []
-        for extent in extents:
-            if extent.start is None or GroupKey(extent.group_id, extent.cluster) not in self._last_ns:
-                continue
-            log_end = self._ends.at(extent.cluster, extent.topic_id, extent.partition)
-            end = max(extent.end or extent.start, log_end or 0)
-            rows.append((end - extent.start, log_end is not None, extent))
-        rows.sort(key=lambda row: row[0], reverse=True)
+        rows: list[tuple[int, bool, Key, Extent]] = []
+        for key, extent in self._latest(extents).items():
+            if extent.start is not None:
+                log_end = self._ends.at(extent.cluster, extent.topic_id, extent.partition)
+                end = max(extent.end or extent.start, log_end or 0)
+                rows.append((end - extent.start, log_end is not None, key, extent))
+        rows.sort(key=itemgetter(0), reverse=True)
         lag: dict[Key, Values] = {}
         in_flight: dict[Key, Values] = {}
         start: dict[Key, Values] = {}
-        for records, is_known, extent in rows:
+        for records, is_known, key, extent in rows:
             assert extent.start is not None
-            key = self._partition(extent.group_id, extent.topic_id, extent.partition)
-            in_flight.setdefault(key, ((extent.end or extent.start) - extent.start,))
-            start.setdefault(key, (extent.start,))
+            in_flight[key] = ((extent.end or extent.start) - extent.start,)
+            start[key] = (extent.start,)
             if is_known:
-                lag.setdefault(key, (records - (extent.ended if len(lag) < _LOOKED_AT else 0),))
+                lag[key] = (records - (extent.ended if len(lag) < _LOOKED_AT else 0),)
         return {
             "kshark_share_lag_records": lag,
             "kshark_share_in_flight_records": in_flight,
             "kshark_share_start_offset": start,
         }
+
+    def _latest(self, extents: Sequence[Extent]) -> dict[Key, Extent]:
+        """Return the extents of groups that are not quiet, by partition; of a topic that was created anew the last."""
+        latest: dict[Key, Extent] = {}
+        for extent in extents:
+            if GroupKey(extent.group_id, extent.cluster) in self._last_ns:
+                key = self._partition(extent.group_id, extent.topic_id, extent.partition)
+                if key not in latest or latest[key].packet < extent.packet:
+                    latest[key] = extent
+        return latest
 
     def _partition(self, group_id: str | None, topic_id: str, partition: int) -> Key:
         return label(group_id), label(self._names.by_id.get(topic_id, topic_id)), str(partition)
@@ -268,13 +267,6 @@ class LiveCounts:
 
 def _type(kind: int) -> str:
     return AcknowledgeType(kind).name.lower() if kind in [*AcknowledgeType] else str(kind)
-
-
-def _joined(counts: Iterable[tuple[Key, int]]) -> Counter[Key]:
-    joined = Counter[Key]()
-    for key, count in counts:
-        joined[key] += count
-    return joined
 
 
 def _largest(counts: Counter[Any]) -> dict[Key, Values]:

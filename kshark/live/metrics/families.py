@@ -5,7 +5,10 @@ Names follow prometheus.io/docs/practices/naming. The family's name has no suffi
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
+
+from kshark.units import shortened
 
 Kind = Literal["counter", "gauge", "histogram", "info"]
 
@@ -20,6 +23,8 @@ Series = dict[str, dict[Key, Values]]
 BUCKETS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
 #: The label value of series that are summed because there are too many.
 OTHER: Final = "other"
+#: The longest label value; names of topics have at most 249 characters.
+LABEL_LENGTH: Final = 249
 #: Labels that are added to findings and error responses only if they are asked for.
 OPTIONAL: Final = ("client", "member")
 
@@ -44,6 +49,13 @@ FAMILIES: Final = (
         "kshark explain CODE says what to do.",
         ("code", "verdict", "blame", "group"),
         details=True,
+    ),
+    Family(
+        "kshark_incidents",
+        "gauge",
+        "Incidents that last now, such as a broker that does not answer: kshark explain CODE says more. They become "
+        "findings when they end.",
+        ("code", "broker", "group"),
     ),
     Family(
         "kshark_error_responses",
@@ -153,7 +165,7 @@ FAMILIES: Final = (
         "kshark_series_left_out",
         "gauge",
         f"Series beyond the limit. Those of counters are summed under the label value {OTHER}; those of gauges are "
-        "missing, the smallest first.",
+        "missing: the partitions with the least lag, otherwise the smallest.",
         ("family",),
     ),
     Family("kshark_build", "info", "The version of kshark.", ("version",)),
@@ -163,3 +175,13 @@ FAMILIES: Final = (
 def families(labels: tuple[str, ...]) -> tuple[Family, ...]:
     """Return the families, those with details with these labels of OPTIONAL added."""
     return tuple(family._replace(labels=family.labels + labels) if family.details else family for family in FAMILIES)
+
+
+def label(text: str | None) -> str:
+    """Return text of a capture as the value of a label: printable, and of limited length."""
+    return _label((text or "")[: LABEL_LENGTH + 1])  # what is remembered is short, too
+
+
+@lru_cache(16_384)
+def _label(text: str) -> str:
+    return shortened(text, LABEL_LENGTH)

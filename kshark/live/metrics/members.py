@@ -15,6 +15,7 @@ from kshark.api_keys import (
     SHARE_GROUP_HEARTBEAT,
     STREAMS_GROUP_HEARTBEAT,
 )
+from kshark.live.metrics.families import label
 from kshark.model import Exchange
 
 #: The type of a group, by the API of its members' heartbeats.
@@ -29,7 +30,7 @@ GONE_NS: Final = 45_000_000_000
 #: The epoch with which a member leaves.
 _LEAVES: Final = -1
 
-#: Group, member, and type of the group.
+#: Group, member, and type of the group: as labels, since names in a capture may be long.
 _Member = tuple[str, str, str]
 
 
@@ -49,12 +50,12 @@ class Members:
         if request.api_key == LEAVE_GROUP:
             if answer.error_code == 0:
                 for member_id in _leaving(asked):
-                    self._last_ns.pop((asked.group_id, member_id, TYPES[HEARTBEAT]), None)
+                    self._last_ns.pop((label(asked.group_id), label(member_id), TYPES[HEARTBEAT]), None)
             return
         kind = TYPES.get(request.api_key)  # type: ignore[arg-type]  # UNSET is no key
         if kind is None or answer.error_code:
             return
-        member = asked.group_id, getattr(answer, "member_id", None) or asked.member_id, kind
+        member = label(asked.group_id), label(getattr(answer, "member_id", None) or asked.member_id), kind
         if getattr(asked, "member_epoch", 0) == _LEAVES:
             self._last_ns.pop(member, None)
             return

@@ -17,7 +17,7 @@ from kshark.live.metrics.counts import LiveCounts
 from kshark.live.metrics.exposition import OPEN_METRICS, TEXT, Format, exposition
 from kshark.live.metrics.families import Series, families
 from kshark.live.metrics.limited import Limiter
-from kshark.model import Finding, PacketBatch, Weird
+from kshark.model import Finding, PacketBatch, Tick, Weird
 from kshark.pipeline import JUDGED, Engine
 from kshark.run import Run
 from tests.conversation import Conversation, registry
@@ -41,7 +41,7 @@ class Watched:
         self._engine = Engine(replace(JUDGED, records="headers"), registry())
         self._taken = 0
 
-    def take(self, items: Iterable[PacketBatch | Weird]) -> Watched:
+    def take(self, items: Iterable[PacketBatch | Weird | Tick]) -> Watched:
         for item in items:
             if isinstance(item, PacketBatch):
                 self.status.packets += len(item.number)

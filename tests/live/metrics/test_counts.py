@@ -17,13 +17,13 @@ from kshark.error_names import ERROR_NAMES
 from kshark.live.metrics.counts import QUIET_NS
 from kshark.live.metrics.members import GONE_NS
 from kshark.metrics import ShareCounting, listed
-from kshark.model import Event, Exchange
+from kshark.model import Event, Exchange, Tick
 from kshark.names import TopicNames
 from kshark.pipeline import JUDGED, Engine
 from kshark.run import Run
 from tests.analysis.coordinators import leader
 from tests.analysis.talks import batch_of, handed, left, unchanged
-from tests.conversation import INVALID_SHARE_SESSION_EPOCH, TOPIC, Connection, Conversation, registry
+from tests.conversation import BROKER, INVALID_SHARE_SESSION_EPOCH, TOPIC, Connection, Conversation, registry
 from tests.live.metrics.scraped import Watched, total
 from tests.shared import CAPTURES, shared
 
@@ -222,6 +222,29 @@ def compare(watch: Watched, described: Exchange) -> int:
     return compared
 
 
+def named(talk: Conversation, topic_id: str) -> None:
+    """A broker says that the topic `t` has this id."""
+    topic = {"error_code": 0, "name": "t", "topic_id": topic_id, "is_internal": False, "partitions": []}
+    asked = talk.connection().ask(3, "Metadata", 12, {"topics": None})
+    asked.answered(None, brokers=[], cluster_id=None, controller_id=1, topics=[topic])
+
+
+def test_of_a_topic_that_was_created_anew_the_new_one_counts() -> None:
+    new = "AAAAAAAAAAAAAAAAAAAACA"
+    talk = Conversation()
+    named(talk, TOPIC)
+    leader(talk)
+    a = talk.member("a")
+    a.share_fetch(0, [0]).answered(responses=handed((0, 0, 99)))
+    named(talk, new)
+    leader(talk, topic=new)
+    records = [{**handed((0, 0, 4))[0], "topic_id": new}]
+    a.share_fetch(1, [0], topic=new).answered(responses=records)
+    watch = Watched().talk(talk)
+    assert watch.series()["kshark_share_in_flight_records"] == {("g", "t", "0"): (5,)}
+    assert watch.series()["kshark_share_records_acquired"] == {("g", "t", "0"): (105,)}
+
+
 # -- members, sessions, and what comes to an end
 
 
@@ -239,6 +262,9 @@ def test_members_and_sessions_come_and_go() -> None:
     assert total(watch.scrape(), "kshark_share_sessions", group="g") == 1
     unchanged(b)
     watch.talk(talk).status.now_ns += GONE_NS + 1
+    watch.status.delay_ns = GONE_NS
+    assert members(watch) == 1  # what was captured meanwhile is not judged yet
+    watch.status.delay_ns = 0
     assert members(watch) == 0
 
 
@@ -278,6 +304,23 @@ def test_connections_and_brokers_are_the_open_ones() -> None:
     assert total(found, "kshark_brokers") == 1
     two.reset()
     assert total(watch.talk(talk).scrape(), "kshark_connections") == 0
+
+
+def test_what_lasts_now_is_a_gauge_and_becomes_a_finding() -> None:
+    talk = Conversation()
+    late = talk.member("a").share_fetch(0, [0])
+    watch = Watched().talk(talk)
+    overdue = {"code": "REQUEST_OVERDUE", "broker": BROKER}
+    assert total(watch.scrape(), "kshark_incidents") == 0
+    begin_ns = talk.wire.time_ns
+    watch.take(Tick(begin_ns + quarter * 250_000_000) for quarter in range(80))
+    assert total(watch.scrape(), "kshark_incidents", **overdue) == 1
+    assert total(watch.scrape(), "kshark_findings_total", code="REQUEST_OVERDUE") == 0
+    talk.pause(20)
+    late.answered()
+    found = watch.talk(talk).scrape()
+    assert total(found, "kshark_incidents") == 0
+    assert total(found, "kshark_findings_total", code="REQUEST_OVERDUE") == 1
 
 
 # -- labels

@@ -260,7 +260,7 @@ def test_lag_is_what_producers_appended_and_the_group_has_not_finished() -> None
     a.share_fetch(epoch=0, partitions=[0]).answered(**acquired(4, 9))
     playing = talked(talk)
     # The start offset, which a share coordinator shows.
-    playing.model._lags.extents = lambda: [Extent("g", 0, TOPIC, 0, 4, 10, OffsetRanges())]
+    playing.model._lags.extents = lambda: [Extent("g", 0, TOPIC, 0, 4, 10, 1, OffsetRanges())]
     assert playing.model.picture is not None
     picture = playing.status(playing.model.picture.now_ns + SECOND_NS)
     seen = Seen(picture, {}, 80)
