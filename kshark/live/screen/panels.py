@@ -38,12 +38,13 @@ def cause_line(cause: Cause, now_ns: int, width: int, *, spans: bool = False) ->
         return [(f"{times:<4} ", VALUE), (code, style), (f" {who_of(cause)}", PLAIN)]
     first = f"{clock(cause.first_ns, 1)[:8]}-" if spans and cause.count > 1 else ""
     time = f"{first}{clock(cause.last_ns, 1)[:8]}"
+    who, what = who_of(cause), what_of(cause)
     return [
         (f"{time:>17} " if spans else f"{time} ", DIM),
         (f"{times:<5} ", VALUE),
         (code.ljust(_CODE), style),
-        (f" {who_of(cause)}: ", VALUE),
-        (what_of(cause), PLAIN),
+        (" " if who.startswith("broker ") and what.casefold().startswith(who) else f" {who}: ", VALUE),
+        (what, PLAIN),
     ]
 
 

@@ -157,6 +157,12 @@ def test_findings_of_several_clients_are_one_line_that_names_them() -> None:
     assert any("x5    EPOCH_SKIP_AHEAD       a, b +2: " in line for line in Looking(of).lines)
 
 
+def test_a_party_is_not_named_twice() -> None:
+    text = "Broker 10.0.1.5:9092 was down for 6.8 s"
+    down = finding(code="BROKER_DOWN", verdict="note", blame="broker", cause=None, argument=text)
+    assert any(f" BROKER_DOWN            {text}" in line for line in Looking(picture([], [down])).lines)
+
+
 def test_what_happened_long_ago_comes_after_what_happens() -> None:
     old = finding(code="SESSION_KILLED_BY_OLD_CONNECTION", blame="broker", time_ns=NOON_NS - 400 * SECOND_NS)
     text = "\n".join(Looking(picture([], [old, finding()])).lines)
