@@ -291,3 +291,6 @@ RETRYING: Final = 10_000
 RETRIED_PLACES: Final = 100
 #: Seconds in which a broker answered one host that are remembered.
 HEARD_SECONDS: Final = 128
+#: Members, and causes of findings, that the screen of `kshark live` keeps; the quiet ones are forgotten first.
+SCREEN_MEMBERS: Final = 10_000
+SCREEN_CAUSES: Final = 1_000

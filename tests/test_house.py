@@ -94,7 +94,7 @@ DISSECTORS_MAY_IMPORT = ("kshark.schema", "kshark.places", "kshark_dissectors")
 ROOMS_OF = {
     "scapy": ("kshark/capture/live/filters.py",),
     "pyspark": ("spark_analysis/",),
-    "rich": ("kshark/output/text", "kshark/cli/"),
+    "rich": ("kshark/output/text", "kshark/cli/", "kshark/live/screen/cells.py"),
     "pyarrow": ("kshark/output/parquet", "kshark/capture/stores.py", "spark_analysis/"),
     "jinja2": ("kshark/report/",),
     "altair": (),

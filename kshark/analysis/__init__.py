@@ -15,7 +15,16 @@ from kshark.analysis.analyzer import APIS, Analyzer
 from kshark.analysis.facts.judge import REASONS
 from kshark.analysis.facts.parties import Parties, Party
 from kshark.analysis.results.by_client import OF_CLIENTS, UNNAMED, By, ClientCoverage, ReadByClient, by_client
-from kshark.analysis.results.deliveries import Delivery, DeliveryLog, Extent, Holder, InFlightRange, InFlightState
+from kshark.analysis.results.deliveries import (
+    Delivery,
+    DeliveryLog,
+    Extent,
+    HeldRange,
+    Holder,
+    InFlightRange,
+    InFlightState,
+    held_of,
+)
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.results.findings import in_packet_order
 from kshark.analysis.results.observed import Observed, Observer, Refusal
@@ -52,6 +61,7 @@ __all__ = [
     "Delivery",
     "DeliveryLog",
     "Extent",
+    "HeldRange",
     "Holder",
     "InFlightRange",
     "InFlightState",
@@ -76,6 +86,7 @@ __all__ = [
     "ShareSession",
     "ShownStart",
     "by_client",
+    "held_of",
     "in_packet_order",
     "joined_outcomes",
 ]

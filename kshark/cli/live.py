@@ -25,6 +25,7 @@ from kshark.cli.check import (
 )
 from kshark.cli.importing import import_all
 from kshark.cli.live_files import LiveFiles, add_files
+from kshark.cli.live_screen import add_lines, begin_screen, shown_screen, wants_screen
 from kshark.cli.metrics import add_prometheus, serving
 from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, disk_size, ports
 from kshark.cli.printed_findings import Printed, show
@@ -54,6 +55,7 @@ SPOOL_BYTES: Final = 4 << 30
 
 EXAMPLES = (
     "kshark live -i eth0 -f 'tcp port 9092'",
+    "kshark live -i eth0 -f 'tcp port 9092' --lines",
     "kshark live -i lo -T json | jq -c 'select(.verdict == \"violation\")'",
     "kshark live -i any -q -c 10000",
     "kshark live -i eth0 -q -w ring.pcapng -b filesize:100000 -b files:10 --on-violation save=/var/tmp/kshark",
@@ -108,6 +110,7 @@ def arguments(parser: Parser) -> None:
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="no messages, findings only")
+    add_lines(parser)
     add_prometheus(parser)
     parser.set_defaults(fields=[])
     codes = "1 if a rule was broken, 2 if the interface cannot be read, 3 if nothing could be judged, else 0"
@@ -122,8 +125,9 @@ def run(args: Namespace) -> int:
     files = LiveFiles(args)
     args.quiet = args.quiet or files.takes_output
     sink = Sink(sys.stderr if files.takes_output else sys.stdout)
-    shown = not args.quiet
-    is_counted = args.prometheus is not None or (files.needs_tables and args.records)
+    has_screen = wants_screen(args)
+    shown = not args.quiet and not has_screen
+    is_counted = has_screen or args.prometheus is not None or (files.needs_tables and args.records)
     opening: Opening = (args.records and shown) or ("headers" if is_counted else "checked")
     read = Options(
         records=opening,
@@ -138,9 +142,21 @@ def run(args: Namespace) -> int:
     names = engine.back.names
     begin_capture(args, names)
     metrics = serving(args, registry(args))
-    changed = None if metrics is None else metrics.changed
-    output = _Lines(args, sink, printing(args, sink)(names), names, changed, listing=files.needs_tables)
+    screen = begin_screen(args, names, files.save) if has_screen else None
+    changed = [consumer.changed for consumer in (metrics, screen) if consumer is not None]
+    output = _Lines(
+        args,
+        sink,
+        printing(args, sink)(names),
+        names,
+        changed,
+        listing=files.needs_tables,
+        prints=screen is None,
+    )
     consumers: list[Consumer] = [output]
+    if screen is not None:
+        screen.judges(output.run)
+        consumers.insert(0, screen)  # it leaves the terminal before the verdict is printed
     if metrics is not None:
         metrics.judges(output.run)
         consumers.append(metrics)
@@ -161,7 +177,8 @@ def run(args: Namespace) -> int:
     except UsageError:
         capture.close()
         raise
-    print(f"kshark: capturing on {', '.join(args.interfaces)}, Ctrl-C ends", file=sys.stderr, flush=True)
+    if screen is None:
+        print(f"kshark: capturing on {', '.join(args.interfaces)}, Ctrl-C ends", file=sys.stderr, flush=True)
     keys = args.tls_keys.more if args.tls_keys is not None else bytes
     running = Running(
         capture,
@@ -174,7 +191,7 @@ def run(args: Namespace) -> int:
         is_done=lambda: output.is_complete or files.is_complete,
         keeps_packets=files.keeps_packets,
     )
-    with ended_by_signals(running.end):
+    with shown_screen(screen, capture.interfaces) as restore, ended_by_signals(running.end, restore):
         running.run()
     print(f"kshark: {_captured(running.totals, capture)}", file=sys.stderr)
     Sink(sys.stderr).lines([[("  ", ""), *line] for line in output.notes.lines()])
@@ -205,9 +222,10 @@ class _Lines:
         sink: Sink,
         write: Print,
         names: TopicNames | None,
-        on_change: Callable[[Change], object] | None = None,
+        changed: Sequence[Callable[[Change], object]] = (),
         *,
         listing: bool = False,
+        prints: bool = True,
     ) -> None:
         self.notes = Notes()
         self.code = 0
@@ -218,6 +236,8 @@ class _Lines:
         self._left: int | None = args.count
         self._write = write
         self._names = names
+        #: With a screen, only the verdict is printed.
+        self._prints = prints
         chosen, self._resting = selection(args), Resting(args)
         self._failing = fail_on(args)
         self.run = Run(
@@ -226,7 +246,7 @@ class _Lines:
             keeps=False,
             listing=listing,
             coverage=asks_for_coverage(args) and counted_requests(args, self._resting),
-            on_change=on_change,
+            on_change=_calls(changed),
         )
         self._printed = Printed(FindingCounts(), Headlines())
 
@@ -257,10 +277,18 @@ class _Lines:
         self.code = exit_code([outcomes_of(self._printed.counts, self.run.observed, self._args)], self._failing)
 
     def _messages(self, messages: list[Message]) -> None:
-        if messages and not self._args.quiet:
+        if messages and self._prints and not self._args.quiet:
             self._write([shown(message) for message in messages])
 
     def _findings(self, findings: Sequence[Finding]) -> None:
         for finding in findings:
             self._printed.add(finding)
-        show(findings, self._args, self._sink, self._names.by_id if self._names is not None else {})
+        if self._prints:
+            show(findings, self._args, self._sink, self._names.by_id if self._names is not None else {})
+
+
+def _calls(each: Sequence[Callable[[Change], object]]) -> Callable[[Change], object] | None:
+    """Return a function that calls all of them; None without one."""
+    if len(each) < 2:
+        return next(iter(each), None)
+    return lambda change: [called(change) for called in each]

@@ -104,6 +104,13 @@ class LiveFiles:
         return [it for it in (self._files, self._tables, self.recorder) if it is not None]
 
     @property
+    def save(self) -> Callable[[], str] | None:
+        """A function that saves what the flight recorder holds, and returns a sentence; None without a recorder."""
+        if self._recording is None:
+            return None
+        return self._save
+
+    @property
     def keeps_packets(self) -> bool:
         """True if packets are wanted that are not judged."""
         return self._args.output is not None
@@ -171,6 +178,11 @@ class LiveFiles:
         names = ", ".join(args.interfaces)
         saving = Saving(options, judged, registry(args), names, secrets=args.secrets, check=_check_options(args))
         return Recorder(saving, Interfaces(args.interfaces, args.snap_length, args.filter), note=self._print)
+
+    def _save(self) -> str:
+        assert self.recorder is not None
+        self.recorder.save("key w")
+        return "saving what is held"
 
     def _print(self, sentence: str) -> None:
         self.note(sentence)

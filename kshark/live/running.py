@@ -157,14 +157,15 @@ class Running:
 
 
 @contextmanager
-def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` for SIGINT, SIGTERM and SIGHUP. The third one ends the program at once."""
+def ended_by_signals(end: Callable[[], None], restore: Callable[[], object] = bool) -> Iterator[None]:
+    """Call `end` for SIGINT, SIGTERM and SIGHUP. The third one ends the program at once, after `restore`."""
     signals = 0
 
     def handle(number: int, frame: Any) -> None:
         nonlocal signals
         signals += 1
         if signals > 2:
+            restore()
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         end()

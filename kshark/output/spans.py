@@ -24,6 +24,7 @@ ERROR: Final = "error"
 WARN: Final = "warn"
 NOTE: Final = "note"
 GOOD: Final = "good"
+CHOSEN: Final = "chosen"
 
 
 def plain(line: Iterable[Span]) -> str:

@@ -22,6 +22,7 @@ STYLES: Final = {
     "warn": "yellow",
     "note": "cyan",
     "good": "bold green",
+    "chosen": "reverse",
 }
 
 

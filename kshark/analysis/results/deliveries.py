@@ -98,6 +98,21 @@ class Holder(msgspec.Struct, gc=False):
     cluster_id: str | None
 
 
+class HeldRange(NamedTuple):
+    """Records that a member has acquired. `until_ns`: the earliest time at which their lock may expire."""
+
+    member_id: str | None
+    first_offset: int
+    last_offset: int
+    delivery_count: int | None
+    since_ns: int
+    until_ns: int
+
+    @property
+    def records(self) -> int:
+        return self.last_offset - self.first_offset + 1
+
+
 class Extent(NamedTuple):
     """The records in flight of a share partition: from its start offset, None if that is unknown, to the next offset to
     acquire. `cluster`: its number (kshark.clusters). `packet`: the last request for it."""
@@ -262,6 +277,20 @@ def holders_of(partition: SharePartition, now_ns: int) -> list[Holder]:
         holder.since_ns, holder.until_ns = min(holder.since_ns, step.end_ns), max(holder.until_ns, hold.late_ns)
         holder.blocks_start = holder.blocks_start or piece.first == partition.start
     return [*holders.values()]
+
+
+def held_of(partition: SharePartition, now_ns: int) -> list[HeldRange]:
+    """Return the ranges of a partition that members have acquired at a time, for certain."""
+    held: list[HeldRange] = []
+    for piece in _pieces(partition, now_ns):
+        record, *others = piece.value
+        hold = record.hold
+        if others or record.stage is not ACQUIRED or hold is None:
+            continue
+        held.append(
+            HeldRange(hold.step.member_id, piece.first, piece.last, record.count, hold.since.end_ns, hold.early_ns)
+        )
+    return held
 
 
 def _pieces(partition: SharePartition, now_ns: int, max_ranges: int | None = None) -> list[Piece]:
