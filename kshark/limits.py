@@ -182,6 +182,8 @@ REPORT_CLIENTS: Final = 1_000
 REPORT_MEMBERS: Final = 24
 REPORT_CELLS: Final = 20_000
 REPORT_TICKS: Final = 200_000
+#: Causes of findings, each with one member, that `kshark live` counts apart; further members are counted by cause.
+LIVE_CAUSES: Final = 10_000
 #: Requests answered with an error that a later finding may explain; for older ones no finding is expected.
 REFUSALS: Final = 65_536
 #: Share sessions held at the same time, and members, 5 kB for both: as many as connections. Beyond it the ones unused

@@ -139,6 +139,10 @@ class LiveCapture:
             self._stopped_ns = time.time_ns()
             os.write(self._wake_write, b"\0")
 
+    def backlog(self, now_ns: int) -> tuple[int, int]:
+        """Return the bytes that wait to be judged, and the age of the oldest packet among them: unknown here."""
+        return 0, 0
+
     def close(self) -> None:
         """Close the socket; iterating does this at its end."""
         if self._socket.fileno() >= 0:

@@ -1,50 +1,29 @@
-"""`kshark live`: the engine on a network interface. Messages are printed as by `read`, findings as soon as they are
-proved.
+"""`kshark live`: the engine on a network interface, or on a file that grows. Findings are printed as soon as they are
+proved, messages as by `read`.
 """
 
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kshark.cli.apis import add_dissectors, registry
-from kshark.cli.check import (
-    add_coverage,
-    add_fail_on,
-    add_selection,
-    asks_for_coverage,
-    counted_requests,
-    exit_code,
-    fail_on,
-    outcomes_of,
-    selection,
-    verdict,
-)
+from kshark.cli.check import add_coverage, add_fail_on, add_selection, fail_on, selection
+from kshark.cli.live_output import Output
 from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, ports
-from kshark.cli.printed_findings import Printed, show
-from kshark.cli.read import Print, printing
-from kshark.cli.resting import Resting
-from kshark.cli.shown import add_filter, begin_capture, filtered, print_unmatched
+from kshark.cli.shown import add_filter, begin_capture, filtered
 from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
-from kshark.headlines import Headlines
 from kshark.live import Consumer, Status
-from kshark.model import Event, Finding, Message, PacketBatch
-from kshark.names import TopicNames
-from kshark.output.findings import FindingCounts
-from kshark.output.jsonlines import shown
-from kshark.output.notes import Notes
-from kshark.output.sink import Sink
+from kshark.model import Event, PacketBatch
 from kshark.pipeline import Engine, Options
 from kshark.records import Opening
-from kshark.run import Run
-from kshark.units import counted
 
 if TYPE_CHECKING:
+    from kshark.capture.followed import Followed
     from kshark.capture.live import LiveCapture
 
 #: The status is told so often.
@@ -54,11 +33,25 @@ EXAMPLES = (
     "kshark live -i eth0 -f 'tcp port 9092'",
     "kshark live -i lo -T json | jq -c 'select(.verdict == \"violation\")'",
     "kshark live -i any -q -c 10000",
+    "kshark live -D",
+    "kshark live -r /var/tmp/ring.pcapng --follow -q",
 )
 
 
 def arguments(parser: Parser) -> None:
-    parser.add_argument("-i", dest="interface", metavar="INTERFACE", help="interface to capture; any: all interfaces")
+    parser.add_argument(
+        "-i", dest="interface", metavar="INTERFACE", help="interface to capture, by name or number; any: all interfaces"
+    )
+    parser.add_argument("-D", dest="lists_interfaces", action="store_true", help="list the interfaces")
+    parser.add_argument(
+        "-r", dest="files", action="append", default=[], metavar="FILE", help="with --follow: a capture file that grows"
+    )
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="read FILE while it is written, and the files after it (tcpdump -C, -W, -G; dumpcap -b)",
+    )
+    parser.add_argument("--once", action="store_true", help="with --follow: end where FILE and its successors end now")
     parser.add_argument("-f", dest="filter", metavar="BPF", help="capture filter of tcpdump: 'tcp port 9092'")
     parser.add_argument(
         "-s",
@@ -71,7 +64,9 @@ def arguments(parser: Parser) -> None:
     add_filter(parser, "only messages that pass the filter, and findings based on one")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages (Ctrl-C stops too)")
     add_format(parser, "text", "json")
-    parser.add_argument("-V", dest="verbose", action="store_true", help="every field of every message, as a tree")
+    parser.add_argument(
+        "-V", dest="verbose", action="store_true", help="every finding, and every field of every message (text)"
+    )
     add_selection(parser)
     add_coverage(parser)
     add_fail_on(parser)
@@ -84,17 +79,18 @@ def arguments(parser: Parser) -> None:
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="no messages, findings only")
+    parser.add_argument("--lines", action="store_true", help="lines on a terminal too, as in a pipe")
     parser.set_defaults(fields=[])
     codes = "1 if a rule was broken, 2 if the interface cannot be read, 3 if nothing could be judged, else 0"
     parser.epilog = f"{parser.epilog}\nexit code: {codes}.\n"
 
 
 def run(args: Namespace) -> int:
-    if args.interface is None:
-        raise UsageError("no interface given; name one with -i (ip link lists them, any stands for all)")
-    from kshark.capture.live import LiveCapture  # imports scapy, which nothing else needs
+    if args.lists_interfaces:
+        from kshark.cli.interfaces import print_interfaces  # only needed with -D
 
-    sink = Sink(sys.stdout)
+        return print_interfaces(args)
+    _verify(args)
     shown = not args.quiet
     opening: Opening = (args.records and shown) or "checked"
     read = Options(
@@ -105,26 +101,52 @@ def run(args: Namespace) -> int:
         embedded=shown,
         secrets=args.secrets,
     )
-    options = filtered(read, args)
-    engine = Engine(options, registry(args))
+    engine = Engine(filtered(read, args), registry(args))
     names = engine.back.names
     begin_capture(args, names)
-    output = _Lines(args, sink, printing(args, sink)(names), names)
-    capture = LiveCapture(args.interface, bpf=args.filter, snap_length=args.snap_length)
+    output = Output(args, names)
+    capture = _followed(args, output) if args.files else _capture(args)
     _stop_on_signals(capture)
-    if sys.stderr.isatty():
-        print(f"kshark: capturing on {args.interface}, Ctrl-C ends", file=sys.stderr)
-    consumers: list[Consumer] = [output]
-    packets = _judge(capture, engine, output, consumers, args)
-    code = output.code
-    print(f"kshark: {counted(packets, 'packet')} captured, {capture.dropped:,} dropped by the kernel", file=sys.stderr)
-    Sink(sys.stderr).lines([[("  ", ""), *line] for line in output.notes.lines()])
-    print_unmatched(args)
-    return code
+    output.note(f"{'following' if args.files else 'capturing on'} {capture.name}, Ctrl-C ends")
+    consumers: list[Consumer] = [output.lines]
+    return output.end(_judge(capture, engine, output, consumers, args))
 
 
-def _judge(capture: LiveCapture, engine: Engine, lines: _Lines, consumers: Sequence[Consumer], args: Namespace) -> int:
-    """Read the capture to its end, and give everything to the consumers; return the number of packets."""
+def _verify(args: Namespace) -> None:
+    """Raise UsageError for options that do not belong together, before anything is opened."""
+    selection(args)
+    fail_on(args)
+    if args.interface is not None and args.files:
+        raise UsageError("-i captures on an interface, and -r follows a file; give one of them")
+    if len(args.files) > 1:
+        raise UsageError("one file is followed, with the files that are written after it; give one -r")
+    if args.files and not args.follow:
+        raise UsageError("kshark live reads a file only while it is written: -r FILE --follow (kshark check reads one)")
+    if not args.files and (args.follow or args.once):
+        raise UsageError("--follow and --once need a capture file: -r FILE --follow")
+    if args.interface is None and not args.files:
+        raise UsageError("no interface given; name one with -i (kshark live -D lists them, any stands for all)")
+
+
+def _capture(args: Namespace) -> LiveCapture:
+    from kshark.capture.live import LiveCapture  # imports scapy, which nothing else needs
+    from kshark.cli.interfaces import name_of
+
+    return LiveCapture(name_of(args.interface), bpf=args.filter, snap_length=args.snap_length)
+
+
+def _followed(args: Namespace, output: Output) -> Followed:
+    from kshark.capture.followed import Followed  # only needed with --follow
+
+    if args.filter is not None:
+        raise UsageError("-f filters packets of an interface; of a file, -Y filters messages")
+    return Followed(args.files[0], once=args.once, note=output.note)
+
+
+def _judge(
+    capture: LiveCapture | Followed, engine: Engine, output: Output, consumers: Sequence[Consumer], args: Namespace
+) -> Status:
+    """Read the capture to its end, and give everything to the consumers; return the last status."""
     packets = 0
     since_ns = time.time_ns()
     due = time.monotonic()
@@ -132,35 +154,46 @@ def _judge(capture: LiveCapture, engine: Engine, lines: _Lines, consumers: Seque
         for item in capture:
             if isinstance(item, PacketBatch):
                 packets += len(item.number)
-                item.secrets = args.tls_keys.more() if args.tls_keys is not None else b""
+                item.secrets += args.tls_keys.more() if args.tls_keys is not None else b""
                 for consumer in consumers:
                     consumer.packets(item)
-            for page in engine.feed(item):
-                _page(page, lines.run, consumers)
+            for page in engine.feed(item) if item is not None else ():
+                _page(page, output, consumers)
             if time.monotonic() >= due:
                 due = time.monotonic() + STATUS_SECONDS
-                status = Status((args.interface,), since_ns, time.time_ns(), packets, capture.dropped)
-                for consumer in consumers:
-                    consumer.status(status)
-            if lines.is_complete:
+                _tell(_status(capture, since_ns, packets), consumers)
+            if output.lines.is_complete:
                 break
     finally:
         capture.close()
     for page in engine.close():
-        _page(page, lines.run, consumers)
-    findings = lines.run.close()
+        _page(page, output, consumers)
+    findings = output.last_findings()
+    status = _status(capture, since_ns, packets)
+    _tell(status, consumers)
     for consumer in consumers:
         consumer.close(findings)
-    return packets
+    return status
 
 
-def _page(page: list[Event], run: Run, consumers: Sequence[Consumer]) -> None:
-    findings = run.page(page)
+def _page(page: list[Event], output: Output, consumers: Sequence[Consumer]) -> None:
+    findings = output.page(page)
     for consumer in consumers:
         consumer.page(page, findings)
 
 
-def _stop_on_signals(capture: Any) -> None:
+def _status(capture: LiveCapture | Followed, since_ns: int, packets: int) -> Status:
+    now_ns = time.time_ns()
+    waiting, delay_ns = capture.backlog(now_ns)
+    return Status((capture.name,), since_ns, now_ns, packets, capture.dropped, waiting=waiting, delay_ns=delay_ns)
+
+
+def _tell(status: Status, consumers: Sequence[Consumer]) -> None:
+    for consumer in consumers:
+        consumer.status(status)
+
+
+def _stop_on_signals(capture: LiveCapture | Followed) -> None:
     """Install signal handlers: the first Ctrl-C ends the capture, the second ends the program."""
 
     def stop(number: int, frame: Any) -> None:
@@ -169,62 +202,3 @@ def _stop_on_signals(capture: Any) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-
-
-class _Lines:
-    """Print the messages of each page, and after each message the findings that rest on it."""
-
-    def __init__(self, args: Namespace, sink: Sink, write: Print, names: TopicNames | None) -> None:
-        self.notes = Notes()
-        self.code = 0
-        #: True when `-c` messages were printed.
-        self.is_complete = False
-        self._args = args
-        self._sink = sink
-        self._left: int | None = args.count
-        self._write = write
-        self._names = names
-        chosen, self._resting = selection(args), Resting(args)
-        self._failing = fail_on(args)
-        self.run = Run(
-            registry(args),
-            shows=lambda finding: chosen(finding) and self._resting.shows(finding),
-            keeps=False,
-            coverage=asks_for_coverage(args) and counted_requests(args, self._resting),
-        )
-        self._printed = Printed(FindingCounts(), Headlines())
-
-    def packets(self, batch: PacketBatch) -> None:
-        pass
-
-    def status(self, status: Status) -> None:
-        pass
-
-    def page(self, page: list[Event], findings: Sequence[Finding]) -> None:
-        self.notes.add(page)
-        messages = [event for event in page if isinstance(event, Message) and self._resting.passes(event)]
-        if self._left is not None:
-            messages = messages[: self._left]
-            self._left -= len(messages)
-        for finding in findings:
-            before = [message for message in messages if message.packet <= finding.packet]
-            messages = [message for message in messages if message.packet > finding.packet]
-            self._messages(before)
-            self._findings([finding])
-        self._messages(messages)
-        self.is_complete = self._left == 0
-
-    def close(self, findings: Sequence[Finding]) -> None:
-        """Print the last findings and the verdict."""
-        self._findings(findings)
-        verdict(self._printed, self.run.observed, self._args, self._sink)
-        self.code = exit_code([outcomes_of(self._printed.counts, self.run.observed, self._args)], self._failing)
-
-    def _messages(self, messages: list[Message]) -> None:
-        if messages and not self._args.quiet:
-            self._write([shown(message) for message in messages])
-
-    def _findings(self, findings: Sequence[Finding]) -> None:
-        for finding in findings:
-            self._printed.add(finding)
-        show(findings, self._args, self._sink, self._names.by_id if self._names is not None else {})

@@ -1,0 +1,117 @@
+"""What `kshark live` prints: lines while it runs, then the verdict."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import Final
+
+from kshark.cli.check import (
+    Checking,
+    asks_for_coverage,
+    exit_code,
+    fail_on,
+    outcomes_of,
+    verdict,
+)
+from kshark.cli.printed_findings import Printed
+from kshark.cli.read import printing
+from kshark.cli.resting import Resting
+from kshark.cli.shown import print_unmatched
+from kshark.headlines import Headlines
+from kshark.live import Status
+from kshark.live.lines import Lines, Style
+from kshark.live.reporting import end_line, summary_of
+from kshark.model import Event, Finding
+from kshark.names import TopicNames
+from kshark.output.findings import FindingCounts
+from kshark.output.jsonlines import shown
+from kshark.output.notes import Notes
+from kshark.output.queued import LeftOut, QueuedSink, say_left_out
+from kshark.output.sink import Sink
+from kshark.output.spans import PLAIN
+from kshark.units import counted, safe
+
+#: At the end, a reader that takes nothing for this time does not get the rest; the notes have less time.
+_PATIENCE_S: Final = 3.0
+_NOTES_PATIENCE_S: Final = 1.0
+
+
+class Output:
+    """The lines of a running capture and its verdict. Pages and findings come as from `run`.
+
+    `lines` is the consumer that prints; what is counted here makes the verdict. stdout and stderr have threads, so
+    that a reader that does not read delays nothing.
+    """
+
+    def __init__(self, args: Namespace, names: TopicNames | None) -> None:
+        """`names`: those that messages show."""
+        self._args = args
+        self._sink = QueuedSink(sys.stdout, _say_left_out_in_json if args.format == "json" else say_left_out)
+        self._stderr = QueuedSink(sys.stderr)
+        self._failing = fail_on(args)
+        self.run = Checking(args, named=args.format != "json", keeps=False, coverage=asks_for_coverage(args))
+        self._notes = Notes()
+        self._printed = Printed(FindingCounts(), Headlines())
+        write = printing(args, self._sink)(names)
+        style = Style(
+            is_json=args.format == "json",
+            is_verbose=args.verbose,
+            messages=None if args.quiet else lambda messages: write([*map(shown, messages)]),
+            passes=Resting(args).passes,
+            most=args.count,
+            names=lambda: self.run.names,
+        )
+        self.lines = Lines(self._sink, self._stderr, style)
+
+    def note(self, text: str) -> None:
+        """Print a note on stderr."""
+        self._stderr.text(f"kshark: {safe(text)}\n")
+
+    def page(self, page: list[Event]) -> list[Finding]:
+        """Judge a page, and return its findings."""
+        self._notes.add(page)
+        return self._counted(self.run.page(page))
+
+    def last_findings(self) -> list[Finding]:
+        """End the judging, and return the findings that only the end proves."""
+        return self._counted(self.run.close())
+
+    def end(self, status: Status) -> int:
+        """Print the verdict, after the last findings, and return the exit code. If nobody reads standard output, the
+        verdict goes to stderr. Raises BrokenPipeError if its reader has gone.
+        """
+        if self.lines.reader_left:
+            raise BrokenPipeError
+        self._sink.kind = "verdict"
+        self._sink.end()
+        self._verdict(status, self._sink)
+        left = self._sink.close(_PATIENCE_S)
+        if left:
+            self.note(f"nobody reads standard output: {counted(left, 'line')} could not be written; the verdict:")
+            self._verdict(status, self._stderr)
+        read = "read" if self._args.files else f"captured, {status.dropped:,} dropped by the kernel"
+        self.note(f"{counted(status.packets, 'packet')} {read}")
+        self._stderr.lines([("  ", PLAIN), *line] for line in self._notes.lines())
+        self._stderr.close(_NOTES_PATIENCE_S)
+        print_unmatched(self._args)
+        outcomes = outcomes_of(self._printed.counts, self.run.observed, self._args)
+        return exit_code([outcomes], self._failing)
+
+    def _counted(self, findings: list[Finding]) -> list[Finding]:
+        for finding in findings:
+            self._printed.add(finding)
+        return findings
+
+    def _verdict(self, status: Status, sink: Sink) -> None:
+        """Print the verdict, with headlines also without messages."""
+        args = Namespace(**{**vars(self._args), "quiet": False})
+        summary = summary_of(status)
+        verdict(self._printed, self.run.observed, args, sink, outcomes=self.run.outcomes, capture=summary)
+        line = end_line(status)
+        if line and args.format != "json":
+            sink.lines([line])
+
+
+def _say_left_out_in_json(sink: Sink, left_out: LeftOut) -> None:
+    sink.json([{"status": {"lines_left_out": sum(left_out.values()), "kinds": dict(left_out)}}])
