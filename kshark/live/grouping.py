@@ -13,7 +13,7 @@ from kshark.endpoints import host_of
 from kshark.model import Finding
 from kshark.output.findings import STYLES, Sort, judgement, sort_of
 from kshark.output.spans import DIM, PLAIN, VALUE, Line
-from kshark.units import clock, counted, number, safe, shortened
+from kshark.units import clock, number, safe, shortened
 
 #: A count is printed no more often than this for each cause and member.
 EVERY_NS: Final = 5_000_000_000
@@ -143,7 +143,7 @@ def _count_line(group: _Group, party: Party | None, more: int) -> Line:
         (f"{finding.code} ×{number(group.count)}", style),
         ("  ", PLAIN),
         *(judgement(finding, style) if party is not None else _judged(finding, style)),
-        (f" · {since}" + (f" ({counted(more, 'new one')})" if more < group.count else ""), DIM),
+        (f" · {since}" + (f" ({number(more)} more)" if more < group.count else ""), DIM),
     ]
 
 
@@ -153,7 +153,7 @@ def _judged(finding: Finding, style: str) -> Line:
 
 
 def _party(finding: Finding) -> str:
-    """Return client, group and member, as far as known, without what `judgement` names; the broker, if it is to blame."""
+    """Return client (unless `judgement` names it), group and member, as far as known; the broker, if it is to blame."""
     is_named = finding.verdict == "violation" and finding.blame == "client" and finding.client_id
     parts = [] if is_named else [f"client {shortened(finding.client_id or finding.client, _NAME)}"]
     if finding.group_id:
