@@ -17,6 +17,8 @@ PACKET_BYTES: Final = 1 << 24
 BLOCK_BYTES: Final = 1 << 25
 #: Interfaces that one section of a pcapng file may describe.
 INTERFACES: Final = 65_536
+#: Dropped packets that one weird stands for; a damaged count may be any number of 64 bits.
+DROPPED_PACKETS: Final = 1 << 40
 #: Runs of packets from one file, in a merge of overlapping files, whose file and frame are remembered.
 NUMBERING_RUNS: Final = 1 << 20
 #: The greatest clock difference assumed between two captures that overlap for at least this long, in nanoseconds (NTP

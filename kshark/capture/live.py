@@ -22,7 +22,6 @@ from kshark.capture.in_order import TimeOrder
 from kshark.errors import UnreadableInput, UsageError
 from kshark.limits import BATCH_BYTES
 from kshark.model import PacketBatch, Weird
-from kshark.rate_limit import WeirdLimit
 
 #: The name that stands for all interfaces.
 ANY: Final = "any"
@@ -108,7 +107,6 @@ class LiveCapture:
         self._stopped_ns: int | None = None
         self._number = 0
         self._time_ns = 0
-        self._limit = WeirdLimit()
         self._in_order = TimeOrder()
 
     def __iter__(self) -> Iterator[PacketBatch | Weird]:
@@ -127,7 +125,6 @@ class LiveCapture:
                     break
                 yield from self._count_drops()
             yield from self._in_order.flush()
-            yield from self._limit.close()
         except OSError as error:
             raise UnreadableInput(f"{self.name}: {error.strerror or error}") from None
         finally:
@@ -201,7 +198,7 @@ class LiveCapture:
         if drops:
             self.dropped += drops
             detail = f"{drops} packets dropped by the kernel, {self.dropped} since the start"
-            yield from self._limit.take(Weird("PACKETS_DROPPED", "capture", self._number, self._time_ns, detail))
+            yield Weird("PACKETS_DROPPED", "capture", self._number, self._time_ns, detail, times=drops)
 
 
 def _ancillary_facts(ancillary: list[tuple[int, int, bytes]], size: int) -> tuple[int, int, bytes | None]:
