@@ -49,7 +49,7 @@ class Reporting:
     def reported(self, status: Status, reasons: list[str]) -> None:
         """Note that the status was reported for these reasons."""
         if "minute" in reasons:
-            self._reported = status
+            self._reported, self._dropped = status, status.dropped
 
     def _drops(self, status: Status) -> list[str]:
         is_new = status.dropped > self._dropped

@@ -18,6 +18,8 @@ from kshark.units import counted
 QUEUE_BYTES: Final = 8 << 20
 #: Bytes of one write: as many as Linux holds for a pipe.
 _PIECE: Final = 1 << 16
+#: A pipe that cannot be written without waiting is tried again after this time at the latest.
+_RETRY_MS: Final = 100
 
 #: Lines that were left out, by kind.
 LeftOut = Mapping[str, int]
@@ -44,7 +46,7 @@ class QueuedSink(Sink):
         self._most = most
         self._is_bounded = True
         descriptor = _descriptor(stream)
-        self._writer = None if descriptor is None else _Writer(descriptor)
+        self._writer = None if descriptor is None else _Writer(stream, descriptor)
 
     def bytes(self, data: memoryview) -> None:
         if self._writer is None:
@@ -111,8 +113,9 @@ def left_out_line(left_out: LeftOut) -> Line:
 class _Writer:
     """A thread that writes to a descriptor in the order of `put`. `waiting`: the bytes that are not written."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, stream: TextIO, descriptor: int) -> None:
         self.waiting = 0
+        self._stream = stream  # as long as the thread writes, nothing else gets the number of its descriptor
         self._descriptor = descriptor
         self._queue: deque[bytes] = deque()
         self._changed = Condition()
@@ -182,7 +185,7 @@ class _Writer:
             except BlockingIOError:  # another process has made the terminal or pipe non-blocking
                 ready = select.poll()
                 ready.register(self._descriptor, select.POLLOUT)
-                ready.poll()
+                ready.poll(_RETRY_MS)
                 continue
             rest = rest[written:]
             with self._changed:
