@@ -5,6 +5,7 @@ proved, messages as by `read`.
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
@@ -107,7 +108,8 @@ def run(args: Namespace) -> int:
     output = Output(args, names)
     capture = _followed(args, output) if args.files else _capture(args)
     _stop_on_signals(capture)
-    output.note(f"{'following' if args.files else 'capturing on'} {capture.name}, Ctrl-C ends")
+    hint = ", Ctrl-C ends" if sys.stderr.isatty() else ""
+    output.note(f"{'following' if args.files else 'capturing on'} {capture.name}{hint}")
     consumers: list[Consumer] = [output.lines]
     return output.end(_judge(capture, engine, output, consumers, args))
 
