@@ -100,7 +100,7 @@ class Followed:
         self._growing: Growing | None = None
         self._bytes_read = 0
         self._is_left_out = False
-        #: Since when bytes of the file wait; None if all were read.
+        #: Since when bytes of the file wait; None: all were read at the last look.
         self._waiting_since_ns: int | None = None
         if once and self._series.first() is None:
             raise UnreadableInput(f"{self.name}: no such file")
@@ -206,6 +206,7 @@ class Followed:
             if self._stop.is_over:
                 return
             written = written if self._stop.is_set else self._written()
+        self._waiting_since_ns = None
 
     def _written(self) -> int:
         """Return the size of the file."""

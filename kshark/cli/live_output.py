@@ -1,4 +1,4 @@
-"""What `kshark live` prints: lines while it runs, then the verdict."""
+"""Output of `kshark live`: lines while it runs, then the verdict."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kshark.names import TopicNames
 from kshark.output.findings import FindingCounts
 from kshark.output.jsonlines import shown
 from kshark.output.notes import Notes
-from kshark.output.queued import LeftOut, QueuedSink, say_left_out
+from kshark.output.queued import LeftOut, QueuedSink, note_left_out
 from kshark.output.sink import Sink
 from kshark.output.spans import PLAIN
 from kshark.units import counted, safe
@@ -47,7 +47,7 @@ class Output:
     def __init__(self, args: Namespace, names: TopicNames | None) -> None:
         """`names`: those that messages show."""
         self._args = args
-        self._sink = QueuedSink(sys.stdout, _say_left_out_in_json if args.format == "json" else say_left_out)
+        self._sink = QueuedSink(sys.stdout, _note_left_out_in_json if args.format == "json" else note_left_out)
         self._stderr = QueuedSink(sys.stderr)
         self._failing = fail_on(args)
         self.run = Checking(args, named=args.format != "json", keeps=False, coverage=asks_for_coverage(args))
@@ -113,5 +113,5 @@ class Output:
             sink.lines([line])
 
 
-def _say_left_out_in_json(sink: Sink, left_out: LeftOut) -> None:
+def _note_left_out_in_json(sink: Sink, left_out: LeftOut) -> None:
     sink.json([{"status": {"lines_left_out": sum(left_out.values()), "kinds": dict(left_out)}}])

@@ -17,8 +17,10 @@ from kshark.units import clock, number, safe, shortened
 
 #: A count is printed no more often than this for each cause and member.
 EVERY_NS: Final = 5_000_000_000
-#: New members of a known cause that are printed in that time; the others are counted together.
-_NEW_MEMBERS: Final = 10
+#: Of one cause, members that are printed in that time, new ones and counts; the others are counted together.
+_MEMBERS: Final = 5
+#: Members that a count of several names.
+_NAMED: Final = 3
 #: Longest name in a line.
 _NAME: Final = 40
 
@@ -35,14 +37,10 @@ class Party(NamedTuple):
 
 
 class _Group(Struct):
-    """Findings with one cause and party. `last`: the last one, whose time may be earlier than that of others.
-
-    `printed`: their number when it was last printed, at `printed_ns`.
-    """
+    """Findings with one cause and party. `last`: the last one. `printed`: their number when it was last printed."""
 
     last: Finding
     since_ns: int
-    printed_ns: int | None
     count: int = 1
     printed: int = 1
 
@@ -59,7 +57,10 @@ class Grouping:
 
     def __init__(self) -> None:
         self._groups: dict[_Key, _Group] = {}
-        self._sorts: set[Sort] = set()
+        #: The causes, and when their counts were printed last: none before the first look at the clock.
+        self._printed_ns: dict[Sort, int | None] = {}
+        #: Findings of each cause.
+        self._totals: Counter[Sort] = Counter()
         #: Keys of groups with a count that is not printed.
         self._open: dict[_Key, None] = {}
         #: New members printed since the last restart of their budget.
@@ -71,18 +72,19 @@ class Grouping:
         """Count a finding, and return how it is printed."""
         sort = sort_of(finding)
         key: _Key = sort, party_of(finding)
+        self._totals[sort] += 1
         group = self._groups.get(key)
-        if group is None and len(self._groups) < limits.LIVE_CAUSES and self._new[sort] <= _NEW_MEMBERS:
+        if group is None and len(self._groups) < limits.LIVE_CAUSES and self._new[sort] < _MEMBERS:
             self._new[sort] += 1
-            self._groups[key] = _Group(finding, finding.time_ns, self._now_ns)
-            form: Form = "line" if sort in self._sorts else "block"
-            self._sorts.add(sort)
+            self._groups[key] = _Group(finding, finding.time_ns)
+            form: Form = "line" if sort in self._printed_ns else "block"
+            self._printed_ns.setdefault(sort, self._now_ns)
             return form
         if group is None:
             key = sort, None
             group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = _Group(finding, finding.time_ns, self._now_ns, 0, 0)
+            group = self._groups[key] = _Group(finding, finding.time_ns, 0, 0)
         group.count += 1
         group.last = finding
         self._open[key] = None
@@ -94,23 +96,34 @@ class Grouping:
         if _is_due(self._new_since_ns, now_ns):
             self._new.clear()
             self._new_since_ns = now_ns
-        for key in [*self._open]:
-            group = self._groups[key]
-            if group.printed_ns is None:
-                group.printed_ns = now_ns
-            elif _is_due(group.printed_ns, now_ns):
-                yield self._counted(key, now_ns)
+        due = set()
+        for sort in {sort for sort, _ in self._open}:
+            printed_ns = self._printed_ns.setdefault(sort, None)
+            if printed_ns is None:
+                self._printed_ns[sort] = now_ns
+            elif _is_due(printed_ns, now_ns):
+                due.add(sort)
+        yield from self._counted([key for key in self._open if key[0] in due])
 
     def rest(self) -> Iterator[Line]:
         """Yield all counts that were not printed: the end."""
-        for key in [*self._open]:
-            yield self._counted(key, self._now_ns)
+        yield from self._counted([*self._open])
 
-    def _counted(self, key: _Key, now_ns: int | None) -> Line:
-        del self._open[key]
-        group = self._groups[key]
-        more, group.printed, group.printed_ns = group.count - group.printed, group.count, now_ns
-        return _count_line(group, key[1], more)
+    def _counted(self, keys: list[_Key]) -> Iterator[Line]:
+        """Yield a line for each of these groups, or one for all of a cause if they are many."""
+        of_sort: dict[Sort, list[Party | None]] = {}
+        for sort, party in keys:
+            of_sort.setdefault(sort, []).append(party)
+        for sort, parties in of_sort.items():
+            groups = [self._groups[sort, party] for party in parties]
+            if len(groups) > _MEMBERS:
+                yield _sum_line([*zip(groups, parties, strict=True)], self._totals[sort])
+            else:
+                yield from map(_count_line, groups, parties)
+            for group, party in zip(groups, parties, strict=True):
+                del self._open[sort, party]
+                group.printed = group.count
+            self._printed_ns[sort] = self._now_ns
 
 
 def party_of(finding: Finding) -> Party:
@@ -132,24 +145,40 @@ def short_line(finding: Finding) -> Line:
     ]
 
 
-def _count_line(group: _Group, party: Party | None, more: int) -> Line:
-    """Return `12:04:29.120  EPOCH_SKIP_AHEAD ×19  violation by client A · skip_ahead · group g, 14 more since ...`."""
+def _count_line(group: _Group, party: Party | None) -> Line:
+    """Return `12:04:29.120  EPOCH_SKIP_AHEAD ×19  violation by client A · skip_ahead · group g, since ... (9 more)`."""
     finding = group.last
-    style = STYLES[finding.verdict]
-    whom = "other members" if party is None else _party(finding)
-    since = f"{whom}, since {clock(group.since_ns, 3)}" if whom else f"since {clock(group.since_ns, 3)}"
+    head = _judged(finding) if party is None else judgement(finding, STYLES[finding.verdict])
+    return _counts([group], head, "other members" if party is None else _party(finding))
+
+
+def _sum_line(groups: list[tuple[_Group, Party | None]], total: int) -> Line:
+    """Return the same for many members: the total of the cause, and the members with the most new ones."""
+    members = sorted((group for group, party in groups if party), key=lambda group: group.printed - group.count)
+    named = ", ".join(f"{_name(group.last)} ×{number(group.count)}" for group in members[:_NAMED])
+    others = " and others" if len(members) < len(groups) else ""
+    whom = f"{number(len(members))} members{others}: {named}, ..."
+    return _counts([group for group, _ in groups], _judged(members[0].last), whom, total)
+
+
+def _counts(groups: list[_Group], judged: Line, whom: str, total: int = 0) -> Line:
+    """Return the line of one or several groups with one cause."""
+    last = max((group.last for group in groups), key=lambda finding: finding.time_ns)
+    count, more = total or groups[0].count, sum(group.count - group.printed for group in groups)
+    since = f"since {clock(min(group.since_ns for group in groups), 3)}"
     return [
-        (f"{clock(finding.time_ns, 3)}  ", DIM),
-        (f"{finding.code} ×{number(group.count)}", style),
+        (f"{clock(last.time_ns, 3)}  ", DIM),
+        (f"{last.code} ×{number(count)}", STYLES[last.verdict]),
         ("  ", PLAIN),
-        *(judgement(finding, style) if party is not None else _judged(finding, style)),
-        (f" · {since}" + (f" ({number(more)} more)" if more < group.count else ""), DIM),
+        *judged,
+        (f" · {whom}, {since}" if whom else f" · {since}", DIM),
+        (f" ({number(more)} more)" if more < count else "", DIM),
     ]
 
 
-def _judged(finding: Finding, style: str) -> Line:
+def _judged(finding: Finding) -> Line:
     """Return the verdict and the cause without a name: the findings are of several members."""
-    return [(finding.verdict, style), (f" · {finding.cause}" if finding.cause else "", PLAIN)]
+    return [(finding.verdict, STYLES[finding.verdict]), (f" · {finding.cause}" if finding.cause else "", PLAIN)]
 
 
 def _party(finding: Finding) -> str:
@@ -163,6 +192,12 @@ def _party(finding: Finding) -> str:
     if finding.blame == "broker":
         parts.append(f"broker {safe(finding.broker)}")
     return ", ".join(parts)
+
+
+def _name(finding: Finding) -> str:
+    """Return a member's client and id."""
+    client = shortened(finding.client_id or finding.client, _NAME)
+    return f"{client} {shortened(finding.member_id, _NAME)}" if finding.member_id else client
 
 
 def _is_due(since_ns: int | None, now_ns: int) -> bool:

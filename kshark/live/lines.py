@@ -22,7 +22,7 @@ _INDENT: Final = 14
 
 
 class Style(Struct, frozen=True):
-    """What is printed: `is_json`: objects, not text. `is_verbose`: every finding, not the first of its kind.
+    """Selection of the lines. `is_json`: objects, not text. `is_verbose`: every finding, not the first of its kind.
 
     `messages` prints messages, None: none. `passes`: those that are printed. `most`: the capture ends after as many.
     `names`: topic names by id.
@@ -55,6 +55,7 @@ class Lines:
         self._groups_findings = not (style.is_json or style.is_verbose)
         self._grouping = Grouping()
         self._reporting = Reporting()
+        self._needs_space = False
 
     def packets(self, batch: PacketBatch) -> None:
         pass
@@ -92,9 +93,11 @@ class Lines:
             self._print_findings(findings)
             with self._printing("finding"):
                 self._print_lines(self._grouping.rest())
+                self._print_space()
 
     def _print_messages(self, messages: list[Message]) -> None:
         if messages and self._style.messages is not None:
+            self._needs_space = False
             with self._printing("message"):
                 self._style.messages(messages)
 
@@ -106,13 +109,21 @@ class Lines:
             for finding in findings:
                 form = self._grouping.add(finding) if self._groups_findings else "block"
                 if form == "block":
+                    self._print_space()
                     self._sink.lines(finding_lines(finding, self._sink.width, self._style.names()))
                 elif form == "line":
                     self._print_lines([short_line(finding)])
 
     def _print_lines(self, lines: Iterable[Line]) -> None:
         for line in lines:
+            self._needs_space = True
             self._sink.lines(folded(line, self._sink.width, _INDENT))
+
+    def _print_space(self) -> None:
+        """Print an empty line between single lines and a block."""
+        if self._needs_space:
+            self._needs_space = False
+            self._sink.lines([[]])
 
     @contextmanager
     def _printing(self, kind: str) -> Iterator[None]:

@@ -42,7 +42,7 @@ class QueuedSink(Sink):
         #: The kind of the lines that are written next.
         self.kind = "line"
         self.left_out: Counter[str] = Counter()
-        self._note = say_left_out if note is None else note
+        self._note = note_left_out if note is None else note
         self._most = most
         self._is_bounded = True
         descriptor = _descriptor(stream)
@@ -98,7 +98,7 @@ class QueuedSink(Sink):
             writer.put(data)
 
 
-def say_left_out(sink: Sink, left_out: LeftOut) -> None:
+def note_left_out(sink: Sink, left_out: LeftOut) -> None:
     """Write a line about lines that were left out."""
     sink.lines([left_out_line(left_out)])
 
