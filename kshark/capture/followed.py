@@ -15,12 +15,13 @@ from kshark.capture.paths import printable
 from kshark.capture.pcap import PcapReader
 from kshark.capture.pcapng import PcapngReader
 from kshark.capture.resume_point import START, ResumePoint
-from kshark.capture.series import Series
+from kshark.capture.series import Series, missed
 from kshark.capture.source import HEAD, reader_for
 from kshark.capture.stop import Stop
 from kshark.errors import Damaged, NoCapture, UnreadableInput
 from kshark.limits import BATCH_BYTES
 from kshark.model import PacketBatch, Weird
+from kshark.units import counted
 
 #: The file is asked for more bytes so often, its folder for new files after so many times, and packets wait no longer
 #: for earlier ones than after that.
@@ -181,6 +182,8 @@ class Followed:
         assert self._growing is not None
         if path == self._path:
             self._note(f"{printable(path)} was replaced or cut: it is read from its beginning")
+        if files := missed(self._path.name, path.name):
+            self._note(f"{counted(files, 'file')} before {printable(path)} cannot be read: deleted too early")
         yield from self._growing.close()
         self.close()
         self._open(path, Growing(printable(path), self._growing.resume_point))

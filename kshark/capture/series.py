@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 #: A file of dumpcap: name, number, time, ending.
-_DUMPCAP: Final = re.compile(r"(.+)_\d{5,}_\d{14}((?:\.\w+)*)")
+_DUMPCAP: Final = re.compile(r"(.+)_(\d{5,})_\d{14}((?:\.\w+)*)")
 #: Digits of a time in a name: a date, a time of day, seconds since 1970.
 _TIME: Final = re.compile(r"\d{6,}")
 #: Parts of strftime(3) that are numbers, with their digits; other parts stand for any text.
@@ -103,12 +103,18 @@ class Series:
             return
 
 
+def missed(before: str, after: str) -> int:
+    """Return how many files of dumpcap, which numbers them, were between two files: it has deleted them."""
+    first, second = _DUMPCAP.fullmatch(before), _DUMPCAP.fullmatch(after)
+    return 0 if first is None or second is None else max(0, int(second[2]) - int(first[2]) - 1)
+
+
 def pattern_of(name: str) -> re.Pattern[str]:
     """Return the pattern of the names of a series."""
     if "%" in name:
         return re.compile(_of_strftime(name) + r"\d*")
     if written := _DUMPCAP.fullmatch(name):
-        return re.compile(rf"{re.escape(written[1])}_\d{{5,}}_\d{{14}}{re.escape(written[2])}")
+        return re.compile(rf"{re.escape(written[1])}_\d{{5,}}_\d{{14}}{re.escape(written[3])}")
     if _TIME.search(name):
         parts = [re.escape(part) for part in _TIME.split(name)]
         times = [rf"\d{{{len(time)}}}" for time in _TIME.findall(name)]

@@ -47,7 +47,8 @@ class Output:
     def __init__(self, args: Namespace, names: TopicNames | None) -> None:
         """`names`: those that messages show."""
         self._args = args
-        self._sink = QueuedSink(sys.stdout, _note_left_out_in_json if args.format == "json" else note_left_out)
+        note = _note_left_out_in_json if args.format == "json" else note_left_out
+        self._sink = QueuedSink(sys.stdout, note, waits=args.once)
         self._stderr = QueuedSink(sys.stderr)
         self._failing = fail_on(args)
         self.run = Checking(args, named=args.format != "json", keeps=False, coverage=asks_for_coverage(args))

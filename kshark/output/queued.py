@@ -31,12 +31,17 @@ class QueuedSink(Sink):
     """A Sink whose caller never waits for the reader: a thread writes what is in a queue of at most `most` bytes.
 
     What finds no room is left out, and its lines are counted by `kind`. As soon as half of the queue is free, `note`
-    writes in their place how many these were. A stream without a file descriptor is written at once. Raises
-    BrokenPipeError if the reader has gone. The thread begins with the first write.
+    writes in their place how many these were. Raises BrokenPipeError if the reader has gone. The thread begins with
+    the first write. `waits`: without a thread, since waiting costs nothing; so is a stream without a file descriptor.
     """
 
     def __init__(
-        self, stream: TextIO, note: Callable[[Sink, LeftOut], None] | None = None, most: int = QUEUE_BYTES
+        self,
+        stream: TextIO,
+        note: Callable[[Sink, LeftOut], None] | None = None,
+        most: int = QUEUE_BYTES,
+        *,
+        waits: bool = False,
     ) -> None:
         super().__init__(stream)
         #: The kind of the lines that are written next.
@@ -45,7 +50,7 @@ class QueuedSink(Sink):
         self._note = note_left_out if note is None else note
         self._most = most
         self._is_bounded = True
-        descriptor = _descriptor(stream)
+        descriptor = None if waits else _descriptor(stream)
         self._writer = None if descriptor is None else _Writer(stream, descriptor)
 
     def bytes(self, data: memoryview) -> None:

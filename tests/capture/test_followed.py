@@ -206,6 +206,14 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(tmp_path: Path) -> N
     assert reading.weirds == []
 
 
+def test_files_of_a_ring_that_were_deleted_are_named(tmp_path: Path) -> None:
+    """dumpcap -b files:2, and a reader that is late."""
+    first, fifth = tmp_path / "a_00001_20261128170000.pcapng", tmp_path / "a_00005_20261128170400.pcapng"
+    reading = Reading(tmp_path / "a.pcapng", append(first, one(b"1", 1)), append(fifth, one(b"5", 5)))
+    assert [row.data for row in reading.rows] == [b"1", b"5"]
+    assert reading.notes[1:] == [f"3 files before {fifth} cannot be read: deleted too early"]
+
+
 def test_other_hosts_are_no_next_files(tmp_path: Path) -> None:
     for host in (1, 2):
         (tmp_path / f"node{host}.pcapng").write_bytes(one(b"%d" % host, host))

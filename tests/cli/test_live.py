@@ -125,7 +125,9 @@ def test_messages_and_findings_come_as_they_happen(listener: socket.socket) -> N
     assert finding["code"] == "EPOCH_SKIP_AHEAD"
     assert lines.index(finding) == 6
     assert lines[-1]["summary"]["violations"] == 1
+    assert told.startswith("kshark: capturing on lo\n")
     assert "0 dropped by the kernel" in told
+    assert (lines[-1]["summary"]["dropped"], lines[-1]["summary"]["lost"]) == (0, [])
 
 
 @pytest.mark.parametrize(
@@ -167,6 +169,18 @@ def test_a_reader_that_leaves_ends_it_quietly(listener: socket.socket) -> None:
         talk(listener)
         assert running.wait(PATIENCE_S) == 141
         assert "Traceback" not in _rest(running.stderr)
+
+
+def test_a_reader_that_does_not_read_gets_the_verdict_on_stderr(listener: socket.socket) -> None:
+    """A pager, or Ctrl-S: the lines of 100 talks do not fit into a pipe."""
+    with live(listener, "-V") as running:
+        for _ in range(100):
+            talk(listener)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(PATIENCE_S) == 1
+        told = _rest(running.stderr)
+    assert "nobody reads standard output: " in told
+    assert "100 violations: EPOCH_SKIP_AHEAD 100" in told
 
 
 def test_an_interface_that_is_not_there_is_named(capfd: pytest.CaptureFixture[str]) -> None:
