@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fcntl import F_SETPIPE_SZ, fcntl
 from pathlib import Path
 from typing import IO
 
@@ -158,7 +159,7 @@ def test_ctrl_c_ends_it_with_the_verdict(listener: socket.socket, number: int) -
         out, told = _rest(running.stdout), _rest(running.stderr)
         assert running.wait(PATIENCE_S) == 1
     assert "EPOCH_SKIP_AHEAD" in out
-    assert out.splitlines()[-2].startswith("1 violation: EPOCH_SKIP_AHEAD")
+    assert any(line.startswith("1 violation: EPOCH_SKIP_AHEAD") for line in out.splitlines()[-3:])
     assert "Traceback" not in told
 
 
@@ -172,15 +173,17 @@ def test_a_reader_that_leaves_ends_it_quietly(listener: socket.socket) -> None:
 
 
 def test_a_reader_that_does_not_read_gets_the_verdict_on_stderr(listener: socket.socket) -> None:
-    """A pager, or Ctrl-S: the lines of 100 talks do not fit into a pipe."""
+    """A pager, or Ctrl-S."""
     with live(listener, "-V") as running:
-        for _ in range(100):
+        assert running.stdout is not None
+        fcntl(running.stdout, F_SETPIPE_SZ, 4096)
+        for _ in range(8):
             talk(listener)
         running.send_signal(signal.SIGTERM)
         assert running.wait(PATIENCE_S) == 1
         told = _rest(running.stderr)
     assert "nobody reads standard output: " in told
-    assert "100 violations: EPOCH_SKIP_AHEAD 100" in told
+    assert "8 violations: EPOCH_SKIP_AHEAD 8" in told
 
 
 def test_an_interface_that_is_not_there_is_named(capfd: pytest.CaptureFixture[str]) -> None:
