@@ -118,6 +118,7 @@ class Followed:
             yield from in_order.flush()
             yield from self._growing.close() if self._growing is not None else ()
         except OSError as error:
+            yield from in_order.flush()
             raise UnreadableInput(f"{self._path}: {(error.strerror or str(error)).lower()}") from None
         finally:
             self.close()

@@ -17,7 +17,7 @@ from kshark.cli.live_output import Output
 from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, ports
 from kshark.cli.shown import add_filter, begin_capture, filtered
 from kshark.cli.tls import add_tls_keys
-from kshark.errors import UsageError
+from kshark.errors import UnreadableInput, UsageError
 from kshark.live import Consumer, Status
 from kshark.model import Event, PacketBatch
 from kshark.pipeline import Engine, Options
@@ -156,9 +156,7 @@ def _judge(
         for item in capture:
             if isinstance(item, PacketBatch):
                 packets += len(item.number)
-                item.secrets += args.tls_keys.more() if args.tls_keys is not None else b""
-                for consumer in consumers:
-                    consumer.packets(item)
+                _packets(item, consumers, args)
             for page in engine.feed(item) if item is not None else ():
                 _page(page, output, consumers)
             if time.monotonic() >= due:
@@ -166,6 +164,10 @@ def _judge(
                 _tell(_status(capture, since_ns, packets), consumers)
             if output.lines.is_complete:
                 break
+    except UnreadableInput as error:
+        if not packets:
+            raise
+        output.fails(error)
     finally:
         capture.close()
     for page in engine.close():
@@ -176,6 +178,12 @@ def _judge(
     for consumer in consumers:
         consumer.close(findings)
     return status
+
+
+def _packets(batch: PacketBatch, consumers: Sequence[Consumer], args: Namespace) -> None:
+    batch.secrets += args.tls_keys.more() if args.tls_keys is not None else b""
+    for consumer in consumers:
+        consumer.packets(batch)
 
 
 def _page(page: list[Event], output: Output, consumers: Sequence[Consumer]) -> None:

@@ -16,8 +16,8 @@ from kshark.cli.check import (
 )
 from kshark.cli.printed_findings import Printed
 from kshark.cli.read import printing
-from kshark.cli.resting import Resting
-from kshark.cli.shown import print_unmatched
+from kshark.cli.shown import display_filter, print_unmatched
+from kshark.errors import UnreadableInput
 from kshark.headlines import Headlines
 from kshark.live import Status
 from kshark.live.lines import Lines, Style
@@ -54,12 +54,13 @@ class Output:
         self.run = Checking(args, named=args.format != "json", keeps=False, coverage=asks_for_coverage(args))
         self._notes = Notes()
         self._printed = Printed(FindingCounts(), Headlines())
-        write = printing(args, self._sink)(names)
+        self._has_failed = False
+        write, wanted = printing(args, self._sink)(names), display_filter(args)
         style = Style(
             is_json=args.format == "json",
             is_verbose=args.verbose,
             messages=None if args.quiet else lambda messages: write([*map(shown, messages)]),
-            passes=Resting(args).passes,
+            passes=(lambda _: True) if wanted is None else wanted.passes,
             most=args.count,
             names=lambda: self.run.names,
         )
@@ -68,6 +69,11 @@ class Output:
     def note(self, text: str) -> None:
         """Print a note on stderr."""
         self._stderr.text(f"kshark: {safe(text)}\n")
+
+    def fails(self, error: UnreadableInput) -> None:
+        """Note that the capture ended with an error: the exit code is 2, unless a rule was broken."""
+        self._has_failed = True
+        self.note(str(error))
 
     def page(self, page: list[Event]) -> list[Finding]:
         """Judge a page, and return its findings."""
@@ -97,7 +103,8 @@ class Output:
         self._stderr.close(_NOTES_PATIENCE_S)
         print_unmatched(self._args)
         outcomes = outcomes_of(self._printed.counts, self.run.observed, self._args)
-        return exit_code([outcomes], self._failing)
+        code = exit_code([outcomes], self._failing)
+        return 2 if self._has_failed and code != 1 else code
 
     def _counted(self, findings: list[Finding]) -> list[Finding]:
         for finding in findings:

@@ -17,6 +17,7 @@ from typing import IO
 
 import pytest
 
+from kshark.capture.series import Series
 from tests.cli.command import Run
 from tests.patience import PATIENCE_S
 from tests.shared import CAPTURES, ROOT
@@ -59,6 +60,18 @@ def test_nothing_that_can_be_judged_is_3(kshark: Run, tmp_path: Path) -> None:
     done = kshark("live", "-r", empty, "--follow", "--once")
     assert done.code == 3
     assert done.out.startswith("Nothing could be judged: ")
+
+
+def test_an_error_while_it_runs_loses_no_verdict(kshark: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fails(series: Series, size: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Series, "next", fails)
+    done = kshark("live", "-r", BAD, "--follow", "--once", "-q")
+    assert done.code == 1
+    assert any(line.startswith("31 violations: ") for line in done.lines)
+    assert f"kshark: {BAD}: input/output error\n" in done.err
+    assert kshark("live", "-r", CLEAN, "--follow", "--once", "-q").code == 2
 
 
 @pytest.mark.parametrize(
