@@ -8,6 +8,7 @@ from io import RawIOBase
 from pathlib import Path
 from typing import Any, Final
 
+from kshark.capture.compressed import COMPRESSIONS
 from kshark.capture.files import open_file
 from kshark.capture.in_order import TimeOrder
 from kshark.capture.kinds import kind_of
@@ -55,7 +56,7 @@ class Growing:
             data, self._head = self._head, b""
             self._reader = reader_for(data, self._begin)
             if self._reader is None:
-                raise NoCapture(f"{self.name}: no capture (pcap or pcapng), but {kind_of(data, self.name)}")
+                raise NoCapture(f"{self.name}: no capture (pcap or pcapng), but {_kind_of(data, self.name)}")
         yield from self._reader.feed(data)
         while rest := self._reader.rest:  # another capture begins in the same file
             begin = self._reader.resume_point._replace(facts=None)
@@ -77,6 +78,13 @@ class Growing:
         if self._head:
             _, number, time_ns, _ = self.resume_point
             yield Weird("CAPTURE_CUT", "capture", number, time_ns, f"{self.name}: {detail}")
+
+
+def _kind_of(data: bytes, name: str) -> str:
+    for magic, (called, _) in COMPRESSIONS.items():
+        if data.startswith(magic):
+            return f"{called}, which cannot be followed"
+    return kind_of(data, name)
 
 
 class Followed:
@@ -103,6 +111,8 @@ class Followed:
         self._is_left_out = False
         #: Since when bytes of the file wait; None: all were read at the last look.
         self._waiting_since_ns: int | None = None
+        if self._path.is_dir():
+            raise UnreadableInput(f"{self.name}: a folder cannot be followed; name the file that is written there")
         if once and self._series.first() is None:
             raise UnreadableInput(f"{self.name}: no such file")
 

@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from kshark.capture.paths import STANDARD_INPUT, is_remote
 from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.check import add_coverage, add_fail_on, add_selection, fail_on, selection
 from kshark.cli.live_output import Output
@@ -124,6 +125,8 @@ def _verify(args: Namespace) -> None:
         raise UsageError("one file is followed, with the files that are written after it; give one -r")
     if args.files and not args.follow:
         raise UsageError("kshark live reads a file only while it is written: -r FILE --follow (kshark check reads one)")
+    if args.files and (args.files[0] == STANDARD_INPUT or is_remote(args.files[0])):
+        raise UsageError("a file of this computer can be followed; kshark check reads pipes (-) as they are written")
     if not args.files and (args.follow or args.once):
         raise UsageError("--follow and --once need a capture file: -r FILE --follow")
     if args.interface is None and not args.files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -62,6 +63,16 @@ def test_nothing_that_can_be_judged_is_3(kshark: Run, tmp_path: Path) -> None:
     assert done.out.startswith("Nothing could be judged: ")
 
 
+def test_what_is_no_capture_is_named(kshark: Run, tmp_path: Path) -> None:
+    packed = tmp_path / "a.pcap.gz"
+    packed.write_bytes(gzip.compress(BAD.read_bytes()))
+    done = kshark("live", "-r", packed, "--follow")
+    assert done.code == 2
+    assert done.err.splitlines()[1:] == [
+        f"kshark: {packed}: no capture (pcap or pcapng), but gzip, which cannot be followed"
+    ]
+
+
 def test_an_error_while_it_runs_loses_no_verdict(kshark: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fails(series: Series, size: int) -> None:
         raise OSError(5, "Input/output error")
@@ -85,6 +96,9 @@ def test_an_error_while_it_runs_loses_no_verdict(kshark: Run, monkeypatch: pytes
         (("-i", "lo", "-r", BAD, "--follow"), "give one of them"),
         (("-r", BAD, "--follow", "-f", "tcp"), "-Y filters messages"),
         (("-r", "/nowhere/a.pcap", "--follow", "--once"), "no such file"),
+        (("-r", "-", "--follow"), "kshark check reads pipes"),
+        (("-r", "s3://a/b.pcap", "--follow"), "a file of this computer"),
+        (("-r", CAPTURES, "--follow"), "a folder cannot be followed"),
         (("-i", "4711"), "no interface has the number 4711"),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else None,
