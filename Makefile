@@ -6,12 +6,13 @@ BIN := $(VENV)/bin
 # Otherwise each kshark that a test starts compiles its modules again, which takes a second.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-quick test-nightly test-broker test-clients test-mutants fuzz lint bench bench-quick bench-spark clean help
+.PHONY: setup demo test test-quick test-nightly test-live test-broker test-clients test-mutants fuzz lint bench bench-quick bench-spark clean help
 
 help:
 	@echo "make demo        a real share-group incident, from the packets to the verdict"
 	@echo "make test        ruff, mypy and the tests, with a part of the sweeps over captures: ten minutes"
 	@echo "make test-nightly  the same, with all sweeps over captures, cuts and seeds: some hours"
+	@echo "make test-live   live capture on network interfaces of its own: some minutes; needs root, iproute2, tcpreplay, tcpdump"
 	@echo "make test-mutants  small bugs in analysis and tables that the tests miss: up to an hour; MUTANTS='--sample 50' is shorter"
 	@echo "make fuzz        damaged input of all kinds for MINUTES=n (10); failing input is reduced and written to out/fuzz"
 	@echo "make test-quick  the tests without Spark, brokers and tshark, with a sample of the sweeps: a minute and a half"
@@ -49,6 +50,9 @@ test-nightly: lint
 
 test-quick: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=quick -m "not slow and not live and not spark and not broker and not tshark and not sweep"
+
+test-live: setup
+	$(BIN)/python -m pytest -m live
 
 test-broker: setup
 	$(BIN)/python -m tests.broker --long

@@ -58,6 +58,8 @@ _CAPTURE: Final = (
         advice="Nothing: the messages are the same as after reordercap (part of Wireshark). In JSON, frame is the number in the file."),
     _weird("PACKETS_DROPPED", "capture", "warn", "capture", "The kernel or interface dropped packets before they were captured.", "pcapng, section 4.6",
         advice="The dropped packets are missing here too: capture with a larger buffer (tcpdump -B 65536), a narrower filter, or onto a faster disk."),
+    _weird("INTERFACE_DOWN", "capture", "note", "capture", "A captured interface was down, or did not exist, for a while.",
+        advice="If it was to stay up: look for the cause in the log of the system (journalctl -k). Connections that went on over another interface are missing here."),
 )
 _LINK: Final = (
     _weird("LINK_TYPE_UNKNOWN", "link", "warn", "capture", "Packets of an unsupported link layer: connections may be inside.", "tcpdump.org/linktypes",

@@ -276,6 +276,12 @@ ACCEPTING_ADDRESSES: Final = 100_000
 #: Clients of brokers whose versions of APIs are known, and connections closed on one of them.
 SERVED_CLIENTS: Final = 10_000
 CLOSINGS: Final = 100
+#: A finding that an incident may excuse is certain this long after it, if no incident is under way then; how many are
+#: looked at with one tick of a running capture (and one of a hundred, if more wait).
+EXCUSED_NS: Final = 10_000_000_000
+EXCUSED_EACH_TICK: Final = 100
+#: Incidents that last, of those listed at one time.
+LASTING: Final = 200
 #: Incidents that explain findings of one code; later ones are reported and explain nothing.
 INCIDENTS: Final = 10_000
 #: Connections of a member whose fetches are followed; with more, those before count as unseen.

@@ -63,7 +63,10 @@ class EndsOf(Protocol):
 
 
 class Tick(NamedTuple):
-    """The time of a running capture: all packets up to then were captured, and went before it."""
+    """The time of a running capture: all packets up to then were captured, and went before it.
+
+    In the time line: all events of these packets went before it, too.
+    """
 
     time_ns: int
 
@@ -559,4 +562,4 @@ class Finding(msgspec.Struct, gc=False):
     event_packet: int | UnsetType = UNSET
 
 
-Event = Frames | Message | Exchange | Weird | Gap | Late | Opened | HalfClosed | Closed
+Event = Frames | Message | Exchange | Weird | Gap | Late | Opened | HalfClosed | Closed | Tick

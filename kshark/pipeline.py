@@ -22,7 +22,7 @@ from kshark.exchange import BodyWitness, Decoders, ExchangeStage
 from kshark.facts import Fact, Question
 from kshark.framing import Framing
 from kshark.link import Link
-from kshark.model import Event, Moment, PacketBatch, Segments, Weird
+from kshark.model import Event, Moment, PacketBatch, Segments, Tick, Weird
 from kshark.proxy import ProxyStage
 from kshark.reassembly import Copies, Reassembly
 from kshark.records import Opening, make_reader
@@ -76,19 +76,30 @@ class Front:
         self.tls = TlsStage(options.tls_keys)
         self.framing = Framing(BodyWitness(registry), options.kafka_ports, max_request_bytes=options.max_request_bytes)
 
-    def batches(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
+    def batches(self, items: Iterable[PacketBatch | Weird | Tick]) -> Iterator[list[Event]]:
         """Yield the time line of a whole capture: a batch for each item, and one when the capture ends."""
         for item in items:
             yield self.feed(item)
         yield self.close()
 
-    def feed(self, item: PacketBatch | Weird) -> list[Event]:
+    def feed(self, item: PacketBatch | Weird | Tick) -> list[Event]:
+        if isinstance(item, Tick):
+            return self._tick(item)
         if isinstance(item, PacketBatch):
             self.tls.keys.add(item.secrets)
         segments, weirds = self.link.feed(item)
         chunks = self.reassembly.feed(segments, weirds)
         chunks = self.tls.feed(self.proxy.feed(chunks))
         return [*self.framing.feed(chunks)]
+
+    def _tick(self, item: Tick) -> list[Event]:
+        """Let time pass: give up holes, and release what was held for them."""
+        tick, weirds = self.link.tick(item)
+        clock_ns = self.link.end.clock_ns
+        chunks = self.reassembly.tick(clock_ns, weirds)
+        if chunks.items:
+            chunks = self.tls.feed(self.proxy.feed(chunks))
+        return [*self.framing.tick(chunks, clock_ns, tick)]
 
     def close(self) -> list[Event]:
         weirds = self.link.close()
@@ -135,6 +146,9 @@ class Back:
 class Engine:
     """All stages of one capture: items of a capture source in, pages out (lists of events in time line order).
 
+    A running capture gives a Tick where no packet comes for a while, so that what is held is not held until the next
+    packet. It passes through the stages as an event, unless something before it is still held.
+
     A consumer that needs the time line itself joins `front` and `back` in the same way. Between two items the state can
     be saved and restored (kshark.snapshot).
     """
@@ -145,7 +159,7 @@ class Engine:
         self.front = Front(self.options, self.registry)
         self.back = Back(self.options, self.registry)
 
-    def feed(self, item: PacketBatch | Weird) -> Iterator[list[Event]]:
+    def feed(self, item: PacketBatch | Weird | Tick) -> Iterator[list[Event]]:
         """Yield the pages of one item."""
         return self.back.feed(self.front.feed(item))
 
@@ -153,7 +167,7 @@ class Engine:
         """Yield the pages of the events that only the capture's end shows."""
         return self.back.feed(self.front.close())
 
-    def pages(self, items: Iterable[PacketBatch | Weird]) -> Iterator[list[Event]]:
+    def pages(self, items: Iterable[PacketBatch | Weird | Tick]) -> Iterator[list[Event]]:
         """Yield the pages of a whole capture; the next item is read after the pages of those before it."""
         for item in items:
             yield from self.feed(item)

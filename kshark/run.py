@@ -28,8 +28,8 @@ from kshark.analysis import (
     by_client,
     joined_outcomes,
 )
-from kshark.incidents import EXCUSABLE, EXPLAINABLE, Incidents
-from kshark.model import Event, Finding, Message
+from kshark.incidents import EXCUSABLE, EXPLAINABLE, ExcusableFindings, Incidents
+from kshark.model import Event, Finding, Message, Tick
 from kshark.names import TopicNames
 from kshark.registry import Registry
 from kshark_dissectors.topics import NAMING_APIS
@@ -63,15 +63,16 @@ class Run:
         #: Ids of the topics in findings, in their order.
         self._topic_ids: dict[str, None] = {}
         self.findings = PackedFindings(shown=self._incidents.explanations.explained)
-        #: Findings that an incident may excuse: only the end of the capture decides.
-        self._excusable = PackedFindings()
+        #: Findings that an incident may excuse.
+        self._excusable = ExcusableFindings(self._incidents)
         #: Sessions that ended; after `close` all sessions.
         self.sessions = PackedSessions()
 
     def page(self, page: list[Event]) -> list[Finding]:
         """Return the findings that these events prove.
 
-        Those that an incident may excuse are returned by `close`.
+        Those that an incident may excuse are returned later: in a running capture with one of its ticks, else by
+        `close`.
         """
         if self._names is not None:
             for event in page:
@@ -82,14 +83,29 @@ class Run:
             self._reads.page(page)
         findings = self._analyzer.page(page)
         self._observer.explain(findings)
-        return self._proved([*findings, *self._incidents.page(page, refusals)])
+        proved = self._proved([*findings, *self._incidents.page(page, refusals)])
+        last = page[-1] if page else None
+        if type(last) is Tick and (certain := [*self._excusable.certain(last.time_ns)]):
+            return [*proved, *self._certain(certain)]
+        return proved
 
     def close(self) -> list[Finding]:
         """End the capture, and return the findings that only its end proves."""
         last = self._analyzer.close()
         self._observer.explain(last)
         findings = self._proved([*last, *self._incidents.close()])
-        return [*findings, *self._certain([*self._excusable])]
+        return [*findings, *self._certain([*self._excusable.close()])]
+
+    def lasting(self) -> list[Finding]:
+        """Return the incidents that last until now, or that only the end of the capture decides, as that would give
+        them: up to limits.LASTING.
+
+        They become findings when they end, with the same code and first packet: then it is known how they ended. Time
+        goes on by the ticks of a running capture. Once a second is often enough: with 10,000 requests without an answer
+        it takes 0.1 s.
+        """
+        lasting = [self._incidents.explanations.explained(finding) for finding in self._incidents.lasting()]
+        return [*filter(self._shows, lasting)] if self._shows is not None else lasting
 
     @property
     def observed(self) -> Observed:

@@ -92,7 +92,7 @@ STAGES = {
 DISSECTORS_MAY_IMPORT = ("kshark.schema", "kshark.places", "kshark_dissectors")
 #: Whoever is in no row below may be imported anywhere.
 ROOMS_OF = {
-    "scapy": ("kshark/capture/live.py",),
+    "scapy": ("kshark/capture/live/filters.py",),
     "pyspark": ("spark_analysis/",),
     "rich": ("kshark/output/text", "kshark/cli/"),
     "pyarrow": ("kshark/output/parquet", "kshark/capture/stores.py", "spark_analysis/"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Generator, Iterator
 from io import RawIOBase
 from pathlib import Path
@@ -98,8 +99,13 @@ class Followed:
 
     def __init__(self, path: str | Path, *, once: bool = False, note: Callable[[str], None] = lambda _: None) -> None:
         self.name = printable(path)
-        #: Packets that the capturing program lost are in the file, as weirds.
+        self.interfaces = (self.name,)
+        #: As of LiveCapture: the file says itself, in weirds, what its capture lost.
         self.dropped = 0
+        self.losses: tuple[tuple[int, int, int], ...] = ()
+        self.down: tuple[str, ...] = ()
+        #: An error that ended the reading after packets were judged.
+        self.fault, self.has_failed = "", False
         self._once = once
         self._note = note
         self._series = Series(path)
@@ -128,22 +134,33 @@ class Followed:
             yield from in_order.flush()
             yield from self._growing.close() if self._growing is not None else ()
         except OSError as error:
+            fault = f"{self._path}: {(error.strerror or str(error)).lower()}"
+            if self._growing is None or not self._growing.resume_point.packets:
+                raise UnreadableInput(fault) from None
+            self.fault, self.has_failed = fault, True
             yield from in_order.flush()
-            raise UnreadableInput(f"{self._path}: {(error.strerror or str(error)).lower()}") from None
         finally:
             self.close()
 
-    def backlog(self, now_ns: int) -> tuple[int, int]:
-        """Return the bytes of the current file that wait to be read, and for how long they have waited at most, in
-        nanoseconds.
-        """
-        waiting = self._written() - self._bytes_read
-        if waiting <= 0 or self._once:
+    @property
+    def waiting(self) -> int:
+        """Return the bytes of the current file that wait to be read."""
+        return max(0, self._written() - self._bytes_read)
+
+    @property
+    def delay_ns(self) -> int:
+        """Return how long bytes have waited at most; 0 if none waits, and with `once`."""
+        if self._once or not self.waiting:
             self._waiting_since_ns = None
-            return max(0, waiting), 0
+            return 0
+        now_ns = time.monotonic_ns()
         if self._waiting_since_ns is None:
             self._waiting_since_ns = now_ns
-        return waiting, max(0, now_ns - self._waiting_since_ns)
+        return now_ns - self._waiting_since_ns
+
+    def rest(self) -> int:
+        """Return the number of packets that are left out at the end: unknown, since they are not read."""
+        return 0
 
     def stop(self) -> None:
         """End the iteration; from any thread or signal handler."""

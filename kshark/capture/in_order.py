@@ -56,9 +56,9 @@ class TimeOrder:
         while self._held and self._is_free(self._held[0]):
             yield self._next()
 
-    def flush(self) -> Iterator[PacketBatch | Weird]:
-        """Yield everything held back: the capture ends, or nothing came for the time of the window."""
-        while self._held:
+    def flush(self, until_ns: int = _NEVER) -> Iterator[PacketBatch | Weird]:
+        """Yield what is held back, up to a time: the capture ends, or no earlier packet can come."""
+        while self._held and (isinstance(self._held[0], Weird) or int(self._held[0].time_ns[-1]) <= until_ns):
             yield self._next()
 
     def _is_free(self, item: PacketBatch | Weird) -> bool:

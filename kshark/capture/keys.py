@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from kshark.capture.files import open_file, size_of
-from kshark.errors import UsageError
+from kshark.capture.files import open_file
+from kshark.errors import UnreadableInput, UsageError
 from kshark.tls import KeyLog
 from kshark.tls.protection import is_installed
 
 
 def key_log(path: str | Path) -> bytes:
     """Return the text of a key log file. Raises UsageError if it is of no use, UnreadableInput if it cannot be read."""
-    text = KeyFile(path).rest()
+    file = KeyFile(path)
+    try:
+        text = file.rest()
+    finally:
+        file.close()
     if not len(KeyLog(text)):
         raise UsageError(
             f"{path}: no secrets of TLS in it; a line of them is CLIENT_RANDOM, or another label, and two hexadecimal "
@@ -22,7 +27,10 @@ def key_log(path: str | Path) -> bytes:
 
 
 class KeyFile:
-    """A key log file that may still grow, and may still be empty. Raises as `key_log` does."""
+    """A key log file that may still grow, and may still be empty. Raises as `key_log` does.
+
+    It stays open: later this process may not have the right to open it again.
+    """
 
     def __init__(self, path: str | Path) -> None:
         if not is_installed():
@@ -31,19 +39,33 @@ class KeyFile:
             )
         self._path = path
         self._begin = 0
-        size_of(path)
+        self._file = open_file(path)
 
     def rest(self) -> bytes:
         """Return all bytes that were not read yet."""
-        with open_file(self._path) as file:
-            file.seek(self._begin)
-            return file.read()
+        self._file.seek(self._begin)
+        return self._file.read()
 
     def more(self) -> bytes:
-        """Return the whole lines that were added since the last call."""
-        if size_of(self._path) <= self._begin:
-            return b""
+        """Return the whole lines that were added since the last call, also to a file that has taken its place."""
         text = self.rest()
+        if not text and self._is_replaced():
+            text = self.rest()
         whole = text[: text.rfind(b"\n") + 1]
         self._begin += len(whole)
         return whole
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _is_replaced(self) -> bool:
+        """Open the file that has taken the place of this one, if there is one that may be opened."""
+        try:
+            if os.path.samestat(os.stat(self._path), os.fstat(self._file.fileno())):
+                return False
+            file = open_file(self._path)
+        except (OSError, UnreadableInput):
+            return False
+        self._file.close()
+        self._file, self._begin = file, 0
+        return True

@@ -1,26 +1,24 @@
-"""`kshark live`: the engine on a network interface, or on a file that grows. Findings are printed as soon as they are
+"""`kshark live`: the engine on network interfaces, or on a file that grows. Findings are printed as soon as they are
 proved, messages as by `read`.
 """
 
 from __future__ import annotations
 
-import signal
 import sys
-import time
 from argparse import Namespace
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kshark.capture.paths import STANDARD_INPUT, is_remote
 from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.check import add_coverage, add_fail_on, add_selection, fail_on, selection
+from kshark.cli.importing import import_all
 from kshark.cli.live_output import Output
-from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, ports
+from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, disk_size, ports
 from kshark.cli.shown import add_filter, begin_capture, filtered
 from kshark.cli.tls import add_tls_keys
-from kshark.errors import UnreadableInput, UsageError
-from kshark.live import Consumer, Status
-from kshark.model import Event, PacketBatch
+from kshark.errors import UsageError
+from kshark.live import Consumer
+from kshark.live.running import Running, ended_by_signals
 from kshark.pipeline import Engine, Options
 from kshark.records import Opening
 
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
     from kshark.capture.followed import Followed
     from kshark.capture.live import LiveCapture
 
-#: The status is told so often.
-STATUS_SECONDS: Final = 0.25
+SPOOL_BYTES: Final = 4 << 30
 
 EXAMPLES = (
     "kshark live -i eth0 -f 'tcp port 9092'",
@@ -42,7 +39,12 @@ EXAMPLES = (
 
 def arguments(parser: Parser) -> None:
     parser.add_argument(
-        "-i", dest="interface", metavar="INTERFACE", help="interface to capture, by name or number; any: all interfaces"
+        "-i",
+        dest="interfaces",
+        action="append",
+        default=[],
+        metavar="INTERFACE",
+        help="interface to capture, by name or number, also several times; any: all interfaces",
     )
     parser.add_argument("-D", dest="lists_interfaces", action="store_true", help="list the interfaces")
     parser.add_argument(
@@ -53,7 +55,6 @@ def arguments(parser: Parser) -> None:
         action="store_true",
         help="read FILE while it is written, and the files after it (tcpdump -C, -W, -G; dumpcap -b)",
     )
-    parser.add_argument("--once", action="store_true", help="with --follow: end where FILE and its successors end now")
     parser.add_argument("-f", dest="filter", metavar="BPF", help="capture filter of tcpdump: 'tcp port 9092'")
     parser.add_argument(
         "-s",
@@ -62,6 +63,25 @@ def arguments(parser: Parser) -> None:
         default=262_144,
         metavar="BYTES",
         help="bytes to capture of each packet (262144)",
+    )
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="end when an interface goes down, do not wait for it; with --follow: end where FILE and the files after "
+        "it end now",
+    )
+    parser.add_argument(
+        "-Z",
+        dest="user",
+        metavar="USER",
+        help="as root: become USER once the interfaces are open (the user of sudo, else nobody)",
+    )
+    parser.add_argument(
+        "--spool",
+        type=disk_size,
+        default=SPOOL_BYTES,
+        metavar="SIZE",
+        help="packets that wait to be judged take up to SIZE on disk, in TMPDIR (4GB)",
     )
     add_filter(parser, "only messages that pass the filter, and findings based on one")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages (Ctrl-C stops too)")
@@ -108,18 +128,21 @@ def run(args: Namespace) -> int:
     begin_capture(args, names)
     output = Output(args, names)
     capture = _followed(args, output) if args.files else _capture(args)
-    _stop_on_signals(capture)
     hint = ", Ctrl-C ends" if sys.stderr.isatty() else ""
-    output.note(f"{'following' if args.files else 'capturing on'} {capture.name}{hint}")
-    consumers: list[Consumer] = [output.lines]
-    return output.end(_judge(capture, engine, output, consumers, args))
+    output.note(f"{'following' if args.files else 'capturing on'} {', '.join(capture.interfaces)}{hint}")
+    keys = args.tls_keys.more if args.tls_keys is not None else bytes
+    consumers: list[Consumer] = [output, output.lines]
+    running = Running(capture, engine, output.run, consumers, keys=keys, is_done=lambda: output.lines.is_complete)
+    with ended_by_signals(running.end):
+        running.run()
+    return output.end(running.totals, has_failed=capture.has_failed)
 
 
 def _verify(args: Namespace) -> None:
     """Raise UsageError for options that do not belong together, before anything is opened."""
     selection(args)
     fail_on(args)
-    if args.interface is not None and args.files:
+    if args.interfaces and args.files:
         raise UsageError("-i captures on an interface, and -r follows a file; give one of them")
     if len(args.files) > 1:
         raise UsageError("one file is followed, with the files that are written after it; give one -r")
@@ -127,91 +150,34 @@ def _verify(args: Namespace) -> None:
         raise UsageError("kshark live reads a file only while it is written: -r FILE --follow (kshark check reads one)")
     if args.files and (args.files[0] == STANDARD_INPUT or is_remote(args.files[0])):
         raise UsageError("a file of this computer can be followed; kshark check reads pipes (-) as they are written")
-    if not args.files and (args.follow or args.once):
-        raise UsageError("--follow and --once need a capture file: -r FILE --follow")
-    if args.interface is None and not args.files:
+    if args.files and args.filter is not None:
+        raise UsageError("-f filters packets of an interface; of a file, -Y filters messages")
+    if not args.files and args.follow:
+        raise UsageError("--follow needs a capture file: -r FILE --follow")
+    if not args.interfaces and not args.files:
         raise UsageError("no interface given; name one with -i (kshark live -D lists them, any stands for all)")
 
 
 def _capture(args: Namespace) -> LiveCapture:
-    from kshark.capture.live import LiveCapture  # imports scapy, which nothing else needs
+    """Open the interfaces, and then give up rights: before the first packet is read, and the first line written."""
+    from kshark.capture.live import LiveCapture, chosen_user, give_up_rights  # only for Linux
     from kshark.cli.interfaces import name_of
 
-    return LiveCapture(name_of(args.interface), bpf=args.filter, snap_length=args.snap_length)
+    user = chosen_user(args.user)
+    capture = LiveCapture(
+        *map(name_of, args.interfaces),
+        bpf=args.filter,
+        snap_length=args.snap_length,
+        spool_bytes=args.spool,
+        user=user,
+        once=args.once,
+    )
+    import_all(user)
+    give_up_rights(user)
+    return capture
 
 
 def _followed(args: Namespace, output: Output) -> Followed:
     from kshark.capture.followed import Followed  # only needed with --follow
 
-    if args.filter is not None:
-        raise UsageError("-f filters packets of an interface; of a file, -Y filters messages")
     return Followed(args.files[0], once=args.once, note=output.note)
-
-
-def _judge(
-    capture: LiveCapture | Followed, engine: Engine, output: Output, consumers: Sequence[Consumer], args: Namespace
-) -> Status:
-    """Read the capture to its end, and give everything to the consumers; return the last status."""
-    packets = 0
-    since_ns = time.time_ns()
-    due = time.monotonic()
-    try:
-        for item in capture:
-            if isinstance(item, PacketBatch):
-                packets += len(item.number)
-                _packets(item, consumers, args)
-            for page in engine.feed(item) if item is not None else ():
-                _page(page, output, consumers)
-            if time.monotonic() >= due:
-                due = time.monotonic() + STATUS_SECONDS
-                _tell(_status(capture, since_ns, packets), consumers)
-            if output.lines.is_complete:
-                break
-    except UnreadableInput as error:
-        if not packets:
-            raise
-        output.fails(error)
-    finally:
-        capture.close()
-    for page in engine.close():
-        _page(page, output, consumers)
-    findings = output.last_findings()
-    status = _status(capture, since_ns, packets)
-    _tell(status, consumers)
-    for consumer in consumers:
-        consumer.close(findings)
-    return status
-
-
-def _packets(batch: PacketBatch, consumers: Sequence[Consumer], args: Namespace) -> None:
-    batch.secrets += args.tls_keys.more() if args.tls_keys is not None else b""
-    for consumer in consumers:
-        consumer.packets(batch)
-
-
-def _page(page: list[Event], output: Output, consumers: Sequence[Consumer]) -> None:
-    findings = output.page(page)
-    for consumer in consumers:
-        consumer.page(page, findings)
-
-
-def _status(capture: LiveCapture | Followed, since_ns: int, packets: int) -> Status:
-    now_ns = time.time_ns()
-    waiting, delay_ns = capture.backlog(now_ns)
-    return Status((capture.name,), since_ns, now_ns, packets, capture.dropped, waiting=waiting, delay_ns=delay_ns)
-
-
-def _tell(status: Status, consumers: Sequence[Consumer]) -> None:
-    for consumer in consumers:
-        consumer.status(status)
-
-
-def _stop_on_signals(capture: LiveCapture | Followed) -> None:
-    """Install signal handlers: the first Ctrl-C ends the capture, the second ends the program."""
-
-    def stop(number: int, frame: Any) -> None:
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-        capture.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)

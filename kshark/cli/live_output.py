@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import Final
 
 from kshark.cli.check import (
@@ -22,7 +23,8 @@ from kshark.headlines import Headlines
 from kshark.live import Status
 from kshark.live.lines import Lines, Style
 from kshark.live.reporting import end_line, summary_of
-from kshark.model import Event, Finding
+from kshark.live.running import Totals
+from kshark.model import Event, Finding, PacketBatch
 from kshark.names import TopicNames
 from kshark.output.findings import FindingCounts
 from kshark.output.jsonlines import shown
@@ -38,10 +40,10 @@ _NOTES_PATIENCE_S: Final = 1.0
 
 
 class Output:
-    """The lines of a running capture and its verdict. Pages and findings come as from `run`.
+    """A consumer that counts what makes the verdict of a running capture, and prints it in the end. `run` judges.
 
-    `lines` is the consumer that prints; what is counted here makes the verdict. stdout and stderr have threads, so
-    that a reader that does not read delays nothing.
+    `lines` is the consumer that prints while it runs. stdout and stderr have threads, so that a reader that does not
+    read delays nothing; they begin with the first line or note.
     """
 
     def __init__(self, args: Namespace, names: TopicNames | None) -> None:
@@ -54,7 +56,7 @@ class Output:
         self.run = Checking(args, named=args.format != "json", keeps=False, coverage=asks_for_coverage(args))
         self._notes = Notes()
         self._printed = Printed(FindingCounts(), Headlines())
-        self._has_failed = False
+        self._status = Status((), 0, 0)
         write, wanted = printing(args, self._sink)(names), display_filter(args)
         style = Style(
             is_json=args.format == "json",
@@ -70,53 +72,59 @@ class Output:
         """Print a note on stderr."""
         self._stderr.text(f"kshark: {safe(text)}\n")
 
-    def fails(self, error: UnreadableInput) -> None:
-        """Note that the capture ended with an error: the exit code is 2, unless a rule was broken."""
-        self._has_failed = True
-        self.note(str(error))
+    def packets(self, batch: PacketBatch) -> None:
+        pass
 
-    def page(self, page: list[Event]) -> list[Finding]:
-        """Judge a page, and return its findings."""
+    def page(self, page: list[Event], findings: Sequence[Finding]) -> None:
         self._notes.add(page)
-        return self._counted(self.run.page(page))
+        self.close(findings)
 
-    def last_findings(self) -> list[Finding]:
-        """End the judging, and return the findings that only the end proves."""
-        return self._counted(self.run.close())
+    def status(self, status: Status) -> None:
+        self._status = status
 
-    def end(self, status: Status) -> int:
+    def close(self, findings: Sequence[Finding]) -> None:
+        for finding in findings:
+            self._printed.add(finding)
+
+    def end(self, totals: Totals, *, has_failed: bool = False) -> int:
         """Print the verdict, after the last findings, and return the exit code. If nobody reads standard output, the
-        verdict goes to stderr. Raises BrokenPipeError if its reader has gone.
+        verdict goes to stderr. `has_failed`: the capture ended with an error. Raises BrokenPipeError if the reader has
+        gone.
         """
         if self.lines.reader_left:
             raise BrokenPipeError
         self._sink.kind = "verdict"
         self._sink.end()
-        self._verdict(status, self._sink)
+        self._verdict(self._sink)
         left = self._sink.close(_PATIENCE_S)
         if left:
             self.note(f"nobody reads standard output: {counted(left, 'line')} could not be written; the verdict:")
-            self._verdict(status, self._stderr)
-        read = "read" if self._args.files else f"captured, {status.dropped:,} dropped by the kernel"
-        self.note(f"{counted(status.packets, 'packet')} {read}")
+            self._verdict(self._stderr)
+        self.note(self._read(totals))
         self._stderr.lines([("  ", PLAIN), *line] for line in self._notes.lines())
+        if self._status.fault:
+            self.note(self._status.fault)
         self._stderr.close(_NOTES_PATIENCE_S)
         print_unmatched(self._args)
         outcomes = outcomes_of(self._printed.counts, self.run.observed, self._args)
         code = exit_code([outcomes], self._failing)
-        return 2 if self._has_failed and code != 1 else code
+        return UnreadableInput.exit_code if has_failed and code != 1 else code
 
-    def _counted(self, findings: list[Finding]) -> list[Finding]:
-        for finding in findings:
-            self._printed.add(finding)
-        return findings
+    def _read(self, totals: Totals) -> str:
+        """Return how many packets were read, and how many were not judged."""
+        packets = counted(totals.packets + totals.not_judged, "packet")
+        dropped = f"captured, {self._status.dropped:,} dropped by the kernel"
+        text = f"{packets} {'read' if self._args.files else dropped}"
+        counts = (totals.not_judged, "packet"), (totals.messages_not_judged, "message")
+        left = [counted(count, what) for count, what in counts if count]
+        return f"{text}; not judged, since the capture had to end: {' and '.join(left)}" if left else text
 
-    def _verdict(self, status: Status, sink: Sink) -> None:
+    def _verdict(self, sink: Sink) -> None:
         """Print the verdict, with headlines also without messages."""
         args = Namespace(**{**vars(self._args), "quiet": False})
-        summary = summary_of(status)
+        summary = summary_of(self._status)
         verdict(self._printed, self.run.observed, args, sink, outcomes=self.run.outcomes, capture=summary)
-        line = end_line(status)
+        line = end_line(self._status)
         if line and args.format != "json":
             sink.lines([line])
 

@@ -157,12 +157,24 @@ def count(text: str) -> int:
 
 
 def byte_size(text: str) -> int:
-    """Parse an argument that is a number of bytes, also in kB, MB or GB (1024 each, as brokers are configured)."""
-    match = re.fullmatch(r"(\d+)\s*([kKMG]?)(i?B)?", text)
-    size = 0 if match is None else int(match[1]) << 10 * " KMG".index(match[2].upper() or " ")
+    """Parse an argument that is a number of bytes below 2 GB, also in kB, MB or GB (1024 each, as for brokers)."""
+    size = _bytes(text)
     if not 0 < size < 1 << 31:
         raise argparse.ArgumentTypeError(f'"{text}" is not a number of bytes below 2 GB; write 209715200, or 200MB')
     return size
+
+
+def disk_size(text: str) -> int:
+    """Parse an argument that is a number of bytes of a disk, also in kB, MB, GB or TB (1024 each)."""
+    size = _bytes(text)
+    if not size:
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number of bytes; write 4GB')
+    return size
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d{1,15})\s*([kKMGT]?)(i?B)?", text)
+    return 0 if match is None else int(match[1]) << 10 * " KMGT".index(match[2].upper() or " ")
 
 
 def jobs(text: str) -> int:

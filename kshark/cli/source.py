@@ -34,6 +34,7 @@ from kshark.model import (
     Message,
     Opened,
     PacketBatch,
+    Tick,
     Weird,
 )
 from kshark.names import TopicNames
@@ -222,7 +223,7 @@ def _is_shown(event: Event | AnalysisResult, begin_ns: int) -> bool:
         case Exchange():
             last = event.response or event.request
             return last is not None and last.time_ns >= begin_ns
-        case Opened() | HalfClosed() | Closed() | Frames() | Late():
+        case Opened() | HalfClosed() | Closed() | Frames() | Late() | Tick():
             return True
     from kshark.analysis import ListedStep  # 0.1 s: only imported for results of the analysis
 

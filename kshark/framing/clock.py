@@ -37,7 +37,11 @@ class Clock:
         first = int(packets[0])
         numbers = None if last - first == len(packets) - 1 else array("q", packets.tobytes())
         self._batches.append((first, numbers, array("q", clock_ns.tobytes())))
-        self.packet, self.now_ns = last, int(clock_ns[-1])
+        self.packet, self.now_ns = last, max(self.now_ns, int(clock_ns[-1]))
+
+    def tick(self, clock_ns: int) -> None:
+        """Let time pass without a packet."""
+        self.now_ns = max(self.now_ns, clock_ns)
 
     def at(self, packet: int) -> int:
         """Return the clock at that packet in nanoseconds; 0 if the packet is older than the kept ones."""

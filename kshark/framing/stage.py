@@ -22,7 +22,7 @@ from kshark.framing.rested import Rested
 from kshark.framing.streams import Stream, request_limit
 from kshark.framing.timeline import Ending, Line, Timeline, TimelineEvent
 from kshark.framing.waiting import NEVER
-from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Weird
+from kshark.model import Closed, Flow, Gap, HalfClosed, Late, Opened, Tick, Weird
 from kshark.reassembly import Chunks, Hole, Run, Runs
 from kshark.tls import unread
 
@@ -82,6 +82,20 @@ class Framing:
         self._take(chunks)
         return self._release(self._horizon())
 
+    def tick(self, chunks: Chunks, clock_ns: int, tick: Tick | None) -> list[Line]:
+        """Return the time line as far as it is certain at this time, and the tick itself if nothing is held.
+
+        The order does not depend on ticks: what other connections are not held for any more at this time is late when
+        its packet comes, by the clock of that packet.
+        """
+        self._clock.tick(clock_ns)
+        if chunks.items:
+            self._take(chunks)
+        self._holes = chunks.holes
+        horizon = self._horizon()
+        lines = self._release(horizon)
+        return [*lines, tick] if tick is not None and horizon == NEVER - 1 else lines
+
     def close(self, chunks: Chunks) -> list[Line]:
         """Return the rest of the time line; `chunks` are the last ones."""
         self._take(chunks)
@@ -99,7 +113,7 @@ class Framing:
         held = [hole.held_from for hole in self._holes.values() if hole.held_from is not None]
         for flow, waits in self._timeline.waits.items():
             hole = self._holes.get(flow)
-            held.append(waits.held_from((hole and hole.held_from) or self._clock.packet, self._clock))
+            held.append(waits.held_from((hole and hole.held_from) or None, self._clock))
         return min(held, default=NEVER) - 1
 
     def _take(self, chunks: Chunks) -> None:

@@ -18,12 +18,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kshark.framing.waiting import NEVER, Waits
-from kshark.model import Closed, Flow, Frames, Gap, HalfClosed, Late, Opened, Side, Weird
+from kshark.model import Closed, Flow, Frames, Gap, HalfClosed, Late, Opened, Side, Tick, Weird
 
 if TYPE_CHECKING:
     from kshark.model import Int64s
 
-Line = Frames | Gap | Late | Weird | Opened | HalfClosed | Closed
+Line = Frames | Gap | Late | Weird | Opened | HalfClosed | Closed | Tick
 
 
 @final

@@ -96,13 +96,16 @@ class Waits:
                 self._known = None
         return not self.waits and self._known is None and self.hole == NEVER
 
-    def held_from(self, packet: int, clock: Clock) -> int:
+    def held_from(self, packet: int | None, clock: Clock) -> int:
         """Return the packet from which on other connections are held; NEVER for none.
 
-        `packet`: everything of this connection before it is decided.
+        `packet`: everything of this connection before it is decided; None: everything until now.
         """
         held = self._held()
-        return NEVER if self.late or held == NEVER or self._waited(packet, clock) > limits.HELD_NS else held
+        if self.late or held == NEVER:
+            return NEVER
+        now_ns = clock.now_ns if packet is None else clock.at(packet)
+        return NEVER if now_ns - clock.at(held) > limits.HELD_NS else held
 
     def _held(self) -> int:
         first, second = self.since

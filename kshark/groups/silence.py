@@ -17,7 +17,7 @@ from kshark.analysis import Moment
 from kshark.api_keys import DESCRIBE_CONFIGS
 from kshark.endpoints import host_of
 from kshark.groups.listed import GroupType, TimeoutSource
-from kshark.model import Closed, Event, Exchange, Frames, Gap, Late
+from kshark.model import Closed, Event, Exchange, Frames, Gap, Late, Tick
 from kshark_dissectors.enums import ConfigOperation, ConfigResourceType
 
 #: The session timeout without a configuration. Kafka: group.consumer.session.timeout.ms and its siblings, since 3.0
@@ -172,7 +172,7 @@ class Traffic:
             if event.request is None and event.response is not None:
                 self._lose(host_of(event.flow.client), event.response.time_ns)
             return
-        if isinstance(event, Frames | Late):
+        if isinstance(event, Frames | Late | Tick):
             return
         time_ns = event.time_ns
         self._pass(event.packet, time_ns)

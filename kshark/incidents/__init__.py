@@ -10,8 +10,9 @@ reported as findings. Most blame nobody for breaking a rule: they say what hurts
 
 from __future__ import annotations
 
+from kshark.incidents.excusable import ExcusableFindings
 from kshark.incidents.explanations import EXCUSABLE, EXPLAINABLE, Explanations
 from kshark.incidents.stage import Incidents, Refusals
 from kshark.incidents.watchers import ROWS
 
-__all__ = ["EXCUSABLE", "EXPLAINABLE", "ROWS", "Explanations", "Incidents", "Refusals"]
+__all__ = ["EXCUSABLE", "EXPLAINABLE", "ROWS", "ExcusableFindings", "Explanations", "Incidents", "Refusals"]

@@ -91,6 +91,11 @@ class Incident(Struct, frozen=True):
             until_packet=None if self.until is None else self.until.packet,
         )
 
+    @property
+    def shown_until(self) -> int:
+        """The last packet of the times that it rests on."""
+        return max((ground.until.packet for ground in self.grounds), default=self.since.packet)
+
     def weakness(self) -> str | None:
         """Return why its times prove too little, by what the capture showed of its clock so far; None if they do."""
         times = (time for ground in self.grounds for time in (ground.since.time_ns, ground.until.time_ns))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from kshark import limits
@@ -53,6 +54,8 @@ class Scene:
         self.unacked: Final[dict[tuple[int, int], PacketTime]] = {}
         self.closed_windows: Final[dict[tuple[int, int], PacketTime]] = {}
         self.pauses: Final[deque[tuple[int, int]]] = deque(maxlen=limits.QUIET_TIMES)
+        #: The one that lasts, while time passes without a packet.
+        self._pause = (0, 0)
         self.brokers: Final = Brokers()
         self.durations: Final = Durations()
         self.drops: Final = Drops()
@@ -94,6 +97,14 @@ class Scene:
         if now[0] != self.packet or now[1] != self.time_ns:
             now = self._now = PacketTime(self.packet, self.time_ns)
         return now
+
+    @contextmanager
+    def at(self, now_ns: int) -> Iterator[None]:
+        """Let time pass without a packet, for as long as the context lasts."""
+        time_ns, self.time_ns = self.time_ns, max(self.time_ns, now_ns)
+        self._pause = time_ns, self.time_ns
+        yield
+        self.time_ns, self._pause = time_ns, (0, 0)
 
     def throttle(self, response: Message) -> None:
         """Take the throttle time of an answer."""
@@ -149,7 +160,7 @@ class Scene:
     def longest_pause_ns(self, since_ns: int, until_ns: int) -> int:
         """Return the longest time between two times in which the capture shows nothing of anybody."""
         longest_ns = 0
-        for begin, to in reversed(self.pauses):
+        for begin, to in (self._pause, *reversed(self.pauses)) if self._pause[1] else reversed(self.pauses):
             if to <= since_ns:
                 break
             longest_ns = max(longest_ns, min(until_ns, to) - max(since_ns, begin))

@@ -13,6 +13,10 @@ from kshark.units import clock
 _SECOND: Final = 1_000_000_000
 #: Most names in one sentence.
 _NAMED: Final = 3
+#: The end of an incident that lasts when the capture ends; and the same while the capture goes on.
+TO_THE_END: Final = "to the end of the capture"
+AT_THE_END: Final = ", when the capture ends"
+_SO_FAR: Final = ((TO_THE_END, "until now"), (AT_THE_END, " so far"))
 
 
 def seconds(ns: int) -> str:
@@ -25,8 +29,15 @@ def span(since: PacketTime, until: PacketTime | None) -> str:
     """Return the time of an incident: `from 14:03:07.412 to 14:03:09.000 (packets 12 to 40)`."""
     begin = f"from {clock(since.time_ns, 3)}"
     if until is None:
-        return f"{begin} (packet {since.packet}) to the end of the capture"
+        return f"{begin} (packet {since.packet}) {TO_THE_END}"
     return f"{begin} to {clock(until.time_ns, 3)} (packets {since.packet} to {until.packet})"
+
+
+def so_far(sentence: str) -> str:
+    """Return the sentence of an incident that lasts, in a capture that goes on."""
+    for end, now in _SO_FAR:
+        sentence = sentence.replace(end, now)
+    return sentence
 
 
 def listed(names: Iterable[str]) -> str:

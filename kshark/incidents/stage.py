@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from kshark import limits
 from kshark.analysis.results.error_codes import PlacedCode
@@ -15,15 +17,18 @@ from kshark.incidents.due import Due
 from kshark.incidents.explanations import Explanations
 from kshark.incidents.incident import Incident
 from kshark.incidents.scene import Scene
+from kshark.incidents.sentences import so_far
 from kshark.incidents.watcher import Awaited, Watcher
 from kshark.incidents.watchers import WATCHERS
-from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird
+from kshark.model import ByMessage, Closed, Event, Exchange, Finding, Gap, HalfClosed, Message, Opened, Tick, Weird
 from kshark.registry import Registry
 from kshark_dissectors.topics import NAMING_APIS
 
 #: The refused exchanges of a page, by id(), with their error codes (kshark.analysis.Observer.page).
 Refusals = Mapping[int, Sequence[PlacedCode]]
 _NO_REFUSALS: Final[Refusals] = {}
+#: The packets after a silence in which TCP timestamps may prove it, and some more: they are counted before this stage.
+_PROVED_WITHIN: Final = 2 * limits.SILENCE_PACKETS
 
 
 class Incidents:
@@ -39,13 +44,15 @@ class Incidents:
         self._due: Due[Awaited] = Due()
         #: A time without any event until then is a pause; 0 before the first event.
         self._quiet_ns = 0
+        #: The time of the last tick.
+        self._now_ns = 0
         #: The incidents so far, for the findings that they explain.
         self.explanations: Final = Explanations()
         #: Error codes that incidents explain, counted, since the reader emptied it last.
         self.refusals: Final[Counter[Refusal]] = Counter()
         self._watchers = [watcher(self._scene, self._due) for watcher in watchers]
         #: Incidents whose times are not proved so far: a later packet may prove them.
-        self._unproved: list[Incident] = []
+        self._unproved: deque[Incident] = deque()
         #: By API, as far as it was seen.
         self._of_requests: dict[Any, tuple[Watcher, ...]] = {}
         self._of_exchanges: dict[Any, tuple[Watcher, ...]] = {}
@@ -70,21 +77,52 @@ class Incidents:
                 self._weird(event, incidents)  # type: ignore[arg-type]
             elif kind in self._of_events:
                 self._event(event, incidents)
+            elif kind is Tick:
+                findings += self._tick(event.time_ns, incidents)  # type: ignore[union-attr]
             if incidents:  # what the clock proves may change with the next event
                 findings += self._decided(incidents)
                 incidents.clear()
         return findings
 
-    def tick(self, now_ns: int) -> list[Finding]:
-        """Return the incidents that are decided because nothing came until a time (live capture: the clock's)."""
-        incidents: list[Incident] = []
-        self._at(self._scene.now.packet, now_ns, incidents)
-        return self._decided(incidents)
+    def _tick(self, now_ns: int, incidents: list[Incident]) -> list[Finding]:
+        """Let time pass without a packet: report what was due, and the incidents that no later packet can prove.
+
+        The scene stays at its packet. Thus the next packet finds it as if there had been no tick.
+        """
+        scene, self._now_ns = self._scene, now_ns
+        if now_ns > self._due.next_ns:
+            with scene.at(now_ns):
+                for awaited in self._due.passed(now_ns):
+                    incidents += awaited.missed()
+        settled: list[Incident] = []
+        while self._unproved and scene.packet > self._unproved[0].shown_until + _PROVED_WITHIN:
+            settled.append(self._unproved.popleft())
+        return self._reported(settled)
+
+    def lasting(self) -> list[Finding]:
+        """Return the incidents that last until now, the last packet or tick, or that only the end of the capture
+        decides: up to limits.LASTING of them.
+
+        They are as that end would give them, and are no findings before it: they may end in another way.
+        """
+        with self._scene.at(self._now_ns):
+            every = chain.from_iterable(watcher.lasting() for watcher in self._watchers)
+            findings = [incident.finding() for incident in islice(every, limits.LASTING)]
+        return [replace(finding, argument=so_far(finding.argument)) for finding in findings]
+
+    def may_excuse(self, finding: Finding) -> bool:
+        """True if an incident that is not reported yet may excuse a finding of some time ago."""
+        code, packet = finding.code, finding.packet
+        return any(
+            watcher.may_excuse(finding)
+            for watcher in self._watchers
+            if any(code in row.excuses for row in watcher.rows)
+        ) or any(code in it.row.excuses and it.since.packet <= packet for it in self._unproved)
 
     def close(self) -> list[Finding]:
         """End the capture, and return the incidents that last, or that only its end decides."""
         last = [incident for watcher in self._watchers for incident in watcher.close()]
-        unproved, self._unproved = self._unproved, []
+        unproved, self._unproved = self._unproved, deque()
         return self._reported([*unproved, *last])
 
     def _decided(self, incidents: Iterable[Incident]) -> list[Finding]:

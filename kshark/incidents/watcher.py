@@ -10,7 +10,7 @@ from kshark.analysis.rules.rule import Rule
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident
 from kshark.incidents.scene import Scene
-from kshark.model import Closed, Exchange, Gap, HalfClosed, Message, Opened, Weird
+from kshark.model import Closed, Exchange, Finding, Gap, HalfClosed, Message, Opened, Weird
 
 #: Events of the time line other than messages and exchanges.
 ConnectionEvent = Opened | HalfClosed | Closed | Gap | Weird
@@ -68,6 +68,17 @@ class Watcher:
     def event(self, event: ConnectionEvent) -> Iterable[Incident]:
         """Take another event of the time line."""
         return NOTHING
+
+    def lasting(self) -> Iterable[Incident]:
+        """Return the incidents that last until now, and those that only the end of the capture decides, as that would
+        give them. Change nothing.
+        """
+        return NOTHING
+
+    def may_excuse(self, finding: Finding) -> bool:
+        """True if an incident that is not over, or not decided, may excuse a finding of some time ago. Only rows with
+        `excuses` are asked."""
+        return False
 
     def close(self) -> Iterable[Incident]:
         """End the capture. Deadlines that have passed were taken before."""

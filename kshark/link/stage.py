@@ -18,8 +18,9 @@ from kshark.link.fragments import Fragments, Lost, Whole
 from kshark.link.ip import UDP, other_protocol
 from kshark.link.layers import read_datagram, read_packet
 from kshark.link.packet import Fault, Fragment, Other, ReadResult, Segment
+from kshark.link.ticks import Ticks
 from kshark.link.unread import Unread
-from kshark.model import BEGIN, Moment, PacketBatch, Segments, Weird
+from kshark.model import BEGIN, Moment, PacketBatch, Segments, Tick, Weird
 from kshark.rate_limit import WeirdLimit
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Link:
         self._fragments = Fragments()
         self._table = EndsTable()
         self._clock = Clock(begin, is_part=is_part)
+        self._ticks = Ticks()
         #: Weirds of the capture, which may concern packets of the next batch.
         self._of_capture: list[Weird] = []
         self._given_up: list[Weird] = []
@@ -76,6 +78,7 @@ class Link:
         """
         if isinstance(batch, Weird):
             self._of_capture.append(batch)
+            self._ticks.note(batch)
             return None, []
         weirds, self._of_capture = self._of_capture, []
         self.packets += len(batch.number)
@@ -83,6 +86,7 @@ class Link:
             return None, weirds
         clock = np.maximum(np.maximum.accumulate(batch.time_ns), self.end.clock_ns)
         self.end = Moment.at(int(batch.number[-1]), int(clock[-1]), int(batch.time_ns[-1]))
+        self._ticks.packets(self.end)
         parts, others, left = ordinary(batch) if not self._exact else Ordinary([], [], np.arange(len(batch.number)))
         for other in others:
             self._others(batch, other)
@@ -122,6 +126,20 @@ class Link:
             detail = f"{self._table.forgotten - forgotten} pairs of ends"
             weirds.append(Weird("ENDS_FORGOTTEN", "link", int(segments.packet[-1]), int(segments.time_ns[-1]), detail))
         return segments, weirds
+
+    def tick(self, tick: Tick) -> tuple[Tick | None, list[Weird]]:
+        """Return the time up to which nothing more comes, and the weirds of the capture; let its clock go on.
+
+        None: the tick proves nothing. After packets were dropped, it proves nothing of what they had.
+        """
+        weirds, self._of_capture = self._of_capture, []
+        if not self.end.packet:
+            return None, weirds
+        clock_ns = self._ticks.tick(tick.time_ns, self.end.clock_ns)
+        if clock_ns == self.end.clock_ns:
+            return None, weirds
+        self.end = Moment.at(self.end.packet, clock_ns, self.end.time_ns)
+        return Tick(clock_ns) if self._ticks.is_whole else None, weirds
 
     def close(self) -> Iterator[Weird]:
         """Yield the weirds held back by their limit, and the packets that were not read."""

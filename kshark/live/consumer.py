@@ -24,7 +24,8 @@ class Status(Struct):
     `now_ns` is the time of the computer, `packets` the number judged since `since_ns`, `dropped` the number for which
     the kernel had no room, `lost` the last of these losses. `delay_ns` is the age of the oldest packet that is not
     judged, 0 if there is none; `waiting` the bytes captured and not judged. `recorder`: what the flight recorder
-    holds, empty without one.
+    holds, empty without one. `fault`: what stands in the way of the capture, as a sentence. `not_judged`: packets that
+    were not judged since the capture had to end.
     """
 
     interfaces: tuple[str, ...]
@@ -37,6 +38,8 @@ class Status(Struct):
     delay_ns: int = 0
     waiting: int = 0
     recorder: str = ""
+    fault: str = ""
+    not_judged: int = 0
 
 
 class Consumer(Protocol):

@@ -94,14 +94,14 @@ def status_object(status: Status, reasons: list[str]) -> dict[str, Any]:
 
 
 def summary_of(status: Status) -> dict[str, Any]:
-    """Return what the summary says about the capture: `not_judged` only if something was not."""
+    """Return what the summary says about the capture: `not_judged`, packets, only if some were not."""
     summary: dict[str, Any] = {
         "packets": status.packets,
         "dropped": status.dropped,
         "lost": lost_objects(status.lost),
     }
-    if status.waiting:
-        summary["not_judged"] = {"bytes": status.waiting, "since": status.now_ns - status.delay_ns}
+    if status.not_judged:
+        summary["not_judged"] = status.not_judged
     return summary
 
 
@@ -118,10 +118,8 @@ def end_line(status: Status) -> Line:
             f"{_were(status.dropped)} lost, because the kernel had no room for them{_spans(status.lost)}: what "
             "cannot be proved for that reason has the reason capture_lost."
         )
-    if status.waiting:
-        sentences.append(
-            f"{size(status.waiting)} of packets from {clock(status.now_ns - status.delay_ns, 3)} on were not judged."
-        )
+    if status.not_judged:
+        sentences.append(f"{_were(status.not_judged)} not judged, because the capture had to end.")
     return [(" ".join(sentences), WARN)] if sentences else []
 
 

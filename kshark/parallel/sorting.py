@@ -190,7 +190,7 @@ class Sorter:
                     self._request(at, event)  # type: ignore[arg-type]
                 if event.correlation_id is UNSET:  # type: ignore[union-attr]
                     place = self._place(event.packet, MESSAGES, self._first[event.flow], at)  # type: ignore[union-attr,index]
-                    self.common.append((place, replace(event)))
+                    self.common.append((place, replace(event)))  # type: ignore[type-var]
             elif kind is Exchange:
                 phase = AFTER if at - self._count in at_end else MESSAGES
                 self._exchange(at, phase, event, refusals.get(id(event), ()))  # type: ignore[arg-type]

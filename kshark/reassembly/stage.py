@@ -95,6 +95,16 @@ class Reassembly:
         if len(self._connections) > limits.FLOWS:
             self._forget(out)
 
+    def tick(self, clock_ns: int, weirds: Iterable[Weird] = ()) -> Chunks:
+        """Return the chunks that are certain because no packet came until then."""
+        out: list[Item] = [*weirds]
+        self._clock_ns = max(self._clock_ns, clock_ns)
+        self._expire(self._clock_ns, out)
+        for item in out:
+            if type(item) is Run:
+                item.done()
+        return Chunks(out, self._holes(), _NO_ROWS, _NO_ROWS)
+
     @property
     def copies(self) -> Copies:
         """The connections captured twice; complete after `close`."""

@@ -90,8 +90,7 @@ def test_an_error_while_it_runs_loses_no_verdict(kshark: Run, monkeypatch: pytes
     [
         ((), "no interface given"),
         (("-r", BAD), "--follow (kshark check reads one)"),
-        (("--follow",), "need a capture file"),
-        (("--once", "-i", "lo"), "need a capture file"),
+        (("--follow",), "needs a capture file"),
         (("-r", BAD, "-r", BAD, "--follow"), "one file is followed"),
         (("-i", "lo", "-r", BAD, "--follow"), "give one of them"),
         (("-r", BAD, "--follow", "-f", "tcp"), "-Y filters messages"),

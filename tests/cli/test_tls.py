@@ -107,3 +107,14 @@ def test_a_key_log_that_grows_is_read_line_by_line(tmp_path: Path) -> None:
     assert file.more() == b""
     path.write_bytes(b"CLIENT_RANDOM a b\nCLIENT_RANDOM c d\n")
     assert (file.more(), file.more()) == (b"CLIENT_RANDOM c d\n", b"")
+
+
+def test_a_key_log_stays_open_and_its_successor_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_bytes(b"CLIENT_RANDOM a b\n")
+    file = KeyFile(path)
+    path.rename(tmp_path / "old")
+    assert file.more() == b"CLIENT_RANDOM a b\n"
+    path.write_bytes(b"CLIENT_RANDOM c d\n")
+    assert (file.more(), file.more()) == (b"CLIENT_RANDOM c d\n", b"")
+    file.close()

@@ -100,10 +100,10 @@ def test_the_end_names_what_was_lost_and_not_judged() -> None:
     assert end_line(status(0, packets=9)) == []
     assert summary_of(status(0, packets=9)) == {"packets": 9, "dropped": 0, "lost": []}
     lost = tuple(Lost(START_NS + n * SECOND, START_NS + n * SECOND, 1) for n in range(5))
-    now = status(9, dropped=5, lost=lost, waiting=2_000_000, delay_ns=3 * SECOND)
+    now = status(9, dropped=5, lost=lost, not_judged=7)
     assert plain(end_line(now)) == (
         "5 packets were lost, because the kernel had no room for them, 03:19:34.000 to 03:19:34.000 (1), "
         "03:19:35.000 to 03:19:35.000 (1), 03:19:36.000 to 03:19:36.000 (1) and 2 earlier: what cannot be proved for "
-        "that reason has the reason capture_lost. 2.00 MB of packets from 03:19:38.000 on were not judged."
+        "that reason has the reason capture_lost. 7 packets were not judged, because the capture had to end."
     )
-    assert summary_of(now)["not_judged"] == {"bytes": 2_000_000, "since": START_NS + 6 * SECOND}
+    assert summary_of(now)["not_judged"] == 7

@@ -35,7 +35,7 @@ class PackedFindings:
 
     def add(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
-            self._packed.add(finding.packet, _pack(finding))
+            self._packed.add(finding.packet, pack(finding))
 
     def __len__(self) -> int:
         return len(self._packed)
@@ -46,18 +46,20 @@ class PackedFindings:
     def since(self, skipped: int) -> Iterator[Finding]:
         """Yield the findings after the first `skipped` added ones, in the order of packets."""
         for same in self._packed.since(skipped):
-            findings = in_packet_order(map(_unpack, same))
+            findings = in_packet_order(map(unpack, same))
             yield from findings if self._shown is None else map(self._shown, findings)
 
 
-def _pack(finding: Finding) -> bytes:
+def pack(finding: Finding) -> bytes:
+    """Encode a finding, without the files of its witnesses."""
     values = [*astuple(finding)]
     values[_WITNESS] = [astuple(witness)[:_PLACES] for witness in finding.witness]
     values[_OPTIONAL:] = ["" if value is UNSET else value for value in values[_OPTIONAL:]]
     return _encode(values)
 
 
-def _unpack(packed: bytearray) -> Finding:
+def unpack(packed: bytes | bytearray) -> Finding:
+    """Decode an encoded finding."""
     values = _decode(packed)
     values[_WITNESS] = [Witness(*witness) for witness in values[_WITNESS]]
     values[_OPTIONAL:] = [UNSET if value == "" else value for value in values[_OPTIONAL:]]

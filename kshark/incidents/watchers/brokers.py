@@ -17,8 +17,9 @@ from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where
 from kshark.incidents.scene import Scene
+from kshark.incidents.sentences import TO_THE_END
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Flow, HalfClosed, Message, Weird, Witness
+from kshark.model import Closed, Finding, Flow, HalfClosed, Message, Weird, Witness
 
 #: The first requests of a client on a new connection.
 _FIRST_REQUESTS: Final = frozenset({METADATA, SASL_HANDSHAKE, API_VERSIONS})
@@ -125,6 +126,17 @@ class BrokerEnds(Watcher):
             self._close(event)
         return NOTHING
 
+    def lasting(self) -> Iterable[Incident]:
+        return self.close()
+
+    def may_excuse(self, finding: Finding) -> bool:
+        """True if the broker had ended a connection by then, and is down, or may turn out to be."""
+        ends = self._brokers.get(self.scene.brokers.at(finding.broker))
+        if ends is None:
+            return False
+        since = [ends.down.since] if ends.down is not None else [end.at for end in ends.recent]
+        return any(at.packet <= finding.packet for at in since)
+
     def close(self) -> Iterable[Incident]:
         for ends in self._brokers.values():
             if ends.down is not None:
@@ -203,7 +215,7 @@ class BrokerEnds(Watcher):
             facts.append(f"refused {_counted(down.refusals, 'new one')} (first in packet {down.refused[0].packet})")
         if down.unanswered:
             facts.append(f"did not answer {_counted(down.unanswered, 'new one')}")
-        end = "to the end of the capture" if until is None else f"until packet {until.packet}, when it accepted one"
+        end = TO_THE_END if until is None else f"until packet {until.packet}, when it accepted one"
         yield Incident(
             BROKER_DOWN,
             down.since,

@@ -129,6 +129,12 @@ class Endpoints(Watcher):
             self._close(event)
         return NOTHING
 
+    def lasting(self) -> Iterable[Incident]:
+        for number, known in self._unanswered.items():
+            if (flow := self.scene.flows.get(number)) is not None:
+                known.last = max(known.last, PacketTime(flow.last_packet, flow.last_time_ns))
+        yield from self.close()
+
     def close(self) -> Iterable[Incident]:
         """Report each address that accepted no connection in the whole capture."""
         accepted = self._accepted

@@ -111,6 +111,11 @@ class Members(Watcher):
         for key, fetcher in self._fetchers.items():
             yield from self._over(key, fetcher, None)
 
+    def lasting(self) -> Iterable[Incident]:
+        for key, fetcher in self._fetchers.items():
+            if fetcher.has_stopped:
+                yield from self._stopped(key, fetcher, None)
+
     def _fetched(self, exchange: Exchange, request: Message) -> Iterable[Incident]:
         body: Any = request.body
         fetcher = self._fetchers.get((body.group_id, body.member_id))
@@ -210,11 +215,16 @@ class Members(Watcher):
                     self._leaders[key] = partition.leader_id
 
     def _over(self, key: tuple[str, str], fetcher: _Fetcher, until: PacketTime | None) -> Iterator[Incident]:
-        """Yield the incident of a member, if it had stopped; until None: to the end of the capture."""
+        """End the incident of a member, if it had stopped; until None: with the capture."""
+        for incident in self._stopped(key, fetcher, until) if fetcher.has_stopped else NOTHING:
+            fetcher.has_stopped = False
+            yield incident
+
+    def _stopped(self, key: tuple[str, str], fetcher: _Fetcher, until: PacketTime | None) -> Iterator[Incident]:
+        """Yield the incident of a member that has stopped, unless it had to wait."""
         since, flow, heard = fetcher.since, fetcher.flow, fetcher.heard
-        if not fetcher.has_stopped or since is None or flow is None or heard is None:
+        if since is None or flow is None or heard is None:
             return
-        fetcher.has_stopped = False
         group_id, member_id = key
         client_id = client_id_of(fetcher.last)
         last_beat, beat = heard

@@ -13,8 +13,9 @@ from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
+from kshark.incidents.sentences import TO_THE_END
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Exchange, Flow, HalfClosed, Message, Weird, Witness
+from kshark.model import Closed, Exchange, Finding, Flow, HalfClosed, Message, Weird, Witness
 
 #: A connection is idle after this time without requests and answers.
 _IDLE_NS: Final = 60_000_000_000
@@ -154,6 +155,23 @@ class Network(Watcher):
                 connections[flow.id] = lost
         return NOTHING
 
+    def lasting(self) -> Iterable[Incident]:
+        scene = self.scene
+        for path, connections in self._lost.items():
+            yield from self._outage(path, connections, None)
+        for number, side in scene.closed_windows:
+            if number in scene.flows:
+                yield from self._not_reading(scene.flows[number], 1 if side else 0, None)
+        for number, idle in self._idle.items():
+            if number in scene.flows:
+                yield self._idle_incident(scene.flows[number], idle, None, is_reset=False)
+
+    def may_excuse(self, finding: Finding) -> bool:
+        """True if packets between the two hosts have no acknowledgement since then."""
+        client, broker = host_of(finding.client), host_of(finding.broker)
+        paths = (self._lost.get(path, {}) for path in (_Path(client, broker), _Path(broker, client)))
+        return any(it.since.packet <= finding.packet for connections in paths for it in connections.values())
+
     def close(self) -> Iterable[Incident]:
         for path in list(self._lost):
             yield from self._over(path, None)
@@ -162,7 +180,10 @@ class Network(Watcher):
 
     def _over(self, path: _Path, until: PacketTime | None) -> Iterator[Incident]:
         """End the outage of a path: a packet arrived, or the capture ended."""
-        connections = self._lost.pop(path, {})
+        return self._outage(path, self._lost.pop(path, {}), until)
+
+    def _outage(self, path: _Path, connections: dict[int, _Lost], until: PacketTime | None) -> Iterator[Incident]:
+        """Yield the outage of a path, with its connections without an acknowledgement."""
         if len(connections) < 2:
             return
         lost = sorted(connections.values(), key=lambda it: it.since.time_ns)
@@ -173,7 +194,7 @@ class Network(Watcher):
             return
         arrived = self._arrived(path, [it.flow for it in lost], since, now)
         client = host_of(lost[0].flow.ends[lost[0].flow.calling_side])
-        end = "to the end of the capture" if until is None else f"until packet {until.packet}"
+        end = TO_THE_END if until is None else f"until packet {until.packet}"
         yield Incident(
             NETWORK_OUTAGE,
             since,
@@ -230,8 +251,10 @@ class Network(Watcher):
     def _idle_lost(self, flow: Flow, until: PacketTime | None, *, is_reset: bool = False) -> Iterator[Incident]:
         """Yield the incident of an idle connection, when it ends."""
         idle = self._idle.pop(flow.id, None)
-        if idle is None:
-            return
+        if idle is not None:
+            yield self._idle_incident(flow, idle, until, is_reset=is_reset)
+
+    def _idle_incident(self, flow: Flow, idle: _Idle, until: PacketTime | None, *, is_reset: bool) -> Incident:
         since = PacketTime(idle.request.packet, idle.request.time_ns)
         idle_ns = since.time_ns - idle.answered.time_ns
         if until is None:
@@ -242,7 +265,7 @@ class Network(Watcher):
             what = (
                 f"nothing that the client sent afterwards (packet {since.packet} until {until.packet}) was acknowledged"
             )
-        yield Incident(
+        return Incident(
             IDLE_CONNECTION_LOST,
             since,
             until,
@@ -281,7 +304,7 @@ class Network(Watcher):
         lasted_ns = now.time_ns - since.time_ns
         if lasted_ns < _NOT_READING_NS:
             return
-        end = "to the end of the capture" if until is None else f"until packet {until.packet}"
+        end = TO_THE_END if until is None else f"until packet {until.packet}"
         yield Incident(
             CLIENT_NOT_READING,
             since,

@@ -17,10 +17,10 @@ from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
-from kshark.incidents.sentences import client_id_of, client_named
+from kshark.incidents.sentences import AT_THE_END, TO_THE_END, client_id_of, client_named
 from kshark.incidents.waits import SHIFT, ServiceTimes, field_wait_ns, overdue_ns, rightful_wait_ns
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Exchange, Flow, Gap, HalfClosed, Message, Weird
+from kshark.model import Closed, Exchange, Finding, Flow, Gap, HalfClosed, Message, Weird
 
 _TRUNCATED: Final = "FRAME_TRUNCATED_AT_CLOSE"
 _ACKNOWLEDGED: Final = "ACKNOWLEDGED_LATE"
@@ -191,6 +191,24 @@ class Requests(Watcher):
             return self._given_up(connection, "fin") if event.side == flow.calling_side else NOTHING
         return self._closed(connection, event) if isinstance(event, Closed) else NOTHING
 
+    def lasting(self) -> Iterable[Incident]:
+        scene, now_ns = self.scene, self.scene.now.time_ns
+        for broker in self._brokers.values():
+            if broker.answered is not None and now_ns - broker.answered.time_ns >= limits.SILENT_NS:
+                yield from self._silence(broker, None, None)
+        for number, connection in self._connections.items():
+            request = scene.oldest_open(number)
+            if request is None or now_ns - request.time_ns < limits.OVERDUE_WAITING_NS:
+                continue
+            if number in scene.answered and request.packet != connection.judged:
+                yield from self._overdue(connection, request, scene.waits_since(request), "open")
+
+    def may_excuse(self, finding: Finding) -> bool:
+        """True if the broker has answered nothing since: a silence begins after its last answer."""
+        broker = self._brokers.get(self.scene.brokers.at(finding.broker))
+        answered = None if broker is None else broker.answered
+        return answered is None or answered.packet <= finding.packet or answered.time_ns <= finding.time_ns
+
     def close(self) -> Iterable[Incident]:
         for broker in list(self._brokers.values()):
             yield from self._silence(broker, None, None)
@@ -281,7 +299,7 @@ class Requests(Watcher):
         ends = {
             "answered": f"was answered {after} (packet {scene.now.packet})",
             "given up": f"had no answer {after}, when its connection ended (packet {scene.now.packet})",
-            "open": f"has no answer {after}, when the capture ends",
+            "open": f"has no answer {after}{AT_THE_END}",
         }
         allowed = f", although it allows {wait_ns / 1e9:g} s" if wait_ns else ""
         yield Incident(
@@ -374,7 +392,7 @@ class Requests(Watcher):
         proof = self._network(waiting, since)
         requests = sum(it.open for it in waiting)
         clients = len({host_of(it.connection.flow.client) for it in waiting})
-        end = f"until packet {until.packet}" if until is not None else "to the end of the capture"
+        end = f"until packet {until.packet}" if until is not None else TO_THE_END
         flows = [it.connection.flow for it in waiting]
         return Incident(
             BROKER_SILENT,

@@ -145,6 +145,9 @@ class SessionTables(Watcher):
         del self._tables[table.flow.broker]
         return table.incident(self.scene.now)
 
+    def lasting(self) -> Iterable[Incident]:
+        return (incident for incident in self.close() if incident.until is None)
+
     def close(self) -> Iterable[Incident]:
         for table in self._tables.values():
             yield from table.incident(self.scene.now)

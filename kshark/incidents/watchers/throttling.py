@@ -256,6 +256,9 @@ class Throttling(Watcher):
         del self._clients[client.key]
         yield client.incident(self.scene.now)
 
+    def lasting(self) -> Iterable[Incident]:
+        return (incident for incident in self.close() if incident.until is None)
+
     def close(self) -> Iterable[Incident]:
         return [client.incident(self.scene.now, lasts=True) for client in self._clients.values()]
 

@@ -31,7 +31,7 @@ from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of, client_of, listed, time_of
 from kshark.incidents.usage import FETCHES, HEARTBEATS, Client
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
-from kshark.model import Closed, Exchange, Flow, Message, Witness
+from kshark.model import Closed, Exchange, Finding, Flow, Message, Witness
 from kshark.units import clock
 
 #: A client that has not fetched for so long, and a member without a heartbeat, do not use the topic any more.
@@ -252,6 +252,10 @@ class Topics(Watcher):
         if deletion in self._deletions:
             self._deletions.remove(deletion)
         return deletion.incident()
+
+    def may_excuse(self, finding: Finding) -> bool:
+        """True if a topic was to be deleted by then, and its deletion is not over."""
+        return any(deletion.since.packet <= finding.packet for deletion in self._deletions)
 
     def close(self) -> Iterable[Incident]:
         for deletion in self._deletions:
