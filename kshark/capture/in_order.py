@@ -56,9 +56,14 @@ class TimeOrder:
         while self._held and self._is_free(self._held[0]):
             yield self._next()
 
-    def flush(self, until_ns: int = _NEVER) -> Iterator[PacketBatch | Weird]:
-        """Yield what is held back, up to a time: the capture ends, or no earlier packet can come."""
-        while self._held and (isinstance(self._held[0], Weird) or int(self._held[0].time_ns[-1]) <= until_ns):
+    def flush(self, until_ns: int | None = None) -> Iterator[PacketBatch | Weird]:
+        """Yield what is held back, or only what is held up to a time: the capture ends, or no earlier packet can come.
+
+        A damaged file may have any time of 64 bits.
+        """
+        while self._held and (
+            until_ns is None or isinstance(self._held[0], Weird) or int(self._held[0].time_ns[-1]) <= until_ns
+        ):
             yield self._next()
 
     def _is_free(self, item: PacketBatch | Weird) -> bool:
