@@ -18,9 +18,9 @@ _LOSSES: Final = 3
 
 class Reporting:
     """Decide when the status is reported: each minute, at the first loss of a minute, when an interface changes, when
-    packets are judged late, and when they are no longer.
+    packets are judged late and when they are no longer, and when something stands in the way of the capture.
 
-    `add` returns the reasons: `minute`, `dropped`, `down`, `up`, `late`, `on_time`; none: nothing to report.
+    `add` returns the reasons: `minute`, `dropped`, `down`, `up`, `late`, `on_time`, `fault`; none: nothing to report.
     """
 
     def __init__(self) -> None:
@@ -32,11 +32,15 @@ class Reporting:
         #: Interfaces that came up last.
         self._up: tuple[str, ...] = ()
         self._is_late = False
+        self._fault = ""
 
     def add(self, status: Status) -> list[str]:
         if self._reported is None:
             self._reported = status
         reasons = [*self._drops(status), *self._links(status), *self._delay(status)]
+        if status.fault and status.fault != self._fault:
+            reasons.append("fault")
+        self._fault = status.fault
         if not 0 <= status.now_ns - self._reported.now_ns < MINUTE_NS:
             reasons.append("minute")
         return reasons
@@ -89,6 +93,7 @@ def status_object(status: Status, reasons: list[str]) -> dict[str, Any]:
             "lost": lost_objects(status.lost),
             "down": [*status.down],
             "recorder": status.recorder,
+            "fault": status.fault,
         }
     }
 
@@ -135,6 +140,8 @@ def _line(reason: str, status: Status, before: Status, up: tuple[str, ...]) -> L
             return [now, (f"{_named(status.down)} down; the capture continues when there is a link", WARN)]
         case "up":
             return [now, (f"{_named(up)} up again", PLAIN)]
+        case "fault":
+            return [now, (safe(status.fault), WARN)]
         case "late":
             text = f"packets are judged {duration(status.delay_ns)} late; {size(status.waiting)} wait"
             return [now, (text, WARN)]

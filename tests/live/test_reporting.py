@@ -76,6 +76,15 @@ def test_a_delay_and_its_end() -> None:
     assert reported.at(60, delay_ns=2 * SECOND, recorder="60 s") == ["0 packets (0/s), 0 lost, 2.00 s late, 60 s"]
 
 
+def test_what_stands_in_the_way_is_said_once() -> None:
+    reported = Reported()
+    reported.at(0)
+    assert reported.at(1, fault="/tmp: no space left") == ["/tmp: no space left"]
+    assert reported.at(2, fault="/tmp: no space left") == []
+    assert reported.at(3) == []
+    assert reported.at(4, fault="/tmp: no space left") == ["/tmp: no space left"]
+
+
 def test_as_json_the_keys_of_the_status() -> None:
     lost = (Lost(1, 2, 3),)
     now = status(2, packets=7, dropped=3, lost=lost, down=("eth0",), delay_ns=1_500_000, waiting=9, recorder="r")
@@ -92,6 +101,7 @@ def test_as_json_the_keys_of_the_status() -> None:
             "lost": [{"since": 1, "until": 2, "count": 3}],
             "down": ["eth0"],
             "recorder": "r",
+            "fault": "",
         }
     }
 
