@@ -17,6 +17,8 @@ PACKET_BYTES: Final = 1 << 24
 BLOCK_BYTES: Final = 1 << 25
 #: Interfaces that one section of a pcapng file may describe.
 INTERFACES: Final = 65_536
+#: Dropped packets that one weird stands for; a damaged count may be any number of 64 bits.
+DROPPED_PACKETS: Final = 1 << 40
 #: Runs of packets from one file, in a merge of overlapping files, whose file and frame are remembered.
 NUMBERING_RUNS: Final = 1 << 20
 #: The greatest clock difference assumed between two captures that overlap for at least this long, in nanoseconds (NTP
@@ -182,6 +184,8 @@ REPORT_CLIENTS: Final = 1_000
 REPORT_MEMBERS: Final = 24
 REPORT_CELLS: Final = 20_000
 REPORT_TICKS: Final = 200_000
+#: Causes of findings, each with one member, that `kshark live` counts apart; further members are counted by cause.
+LIVE_CAUSES: Final = 10_000
 #: Requests answered with an error that a later finding may explain; for older ones no finding is expected.
 REFUSALS: Final = 65_536
 #: Share sessions held at the same time, and members, 5 kB for both: as many as connections. Beyond it the ones unused

@@ -13,6 +13,8 @@ from kshark.model import Weird
 
 #: Codes of which one weird is as informative as many.
 _ONCE: Final = frozenset({"SNAP_LENGTH_CUT"})
+#: Codes whose `times` are packets: each weird has its own place, however many packets it stands for.
+_OF_PACKETS: Final = frozenset({"PACKETS_DROPPED"})
 
 
 class RateLimit:
@@ -52,7 +54,8 @@ class WeirdLimit(RateLimit):
 
         It may stand for several, from its `first_packet` to its `packet`.
         """
-        if self.count(weird.code, weird.times) < (1 if weird.code in _ONCE else self._limit):
+        times = 1 if weird.code in _OF_PACKETS else weird.times
+        if self.count(weird.code, times) < (1 if weird.code in _ONCE else self._limit):
             yield weird
             return
         held = self._held.get(weird.code)

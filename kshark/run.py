@@ -143,9 +143,14 @@ class Run:
         return joined_outcomes([self.analyzer.outcomes.of])
 
     @property
+    def names(self) -> Mapping[str, str]:
+        """Names of topics by id, as far as they are known by now; none if they are not learned."""
+        return {} if self._names is None else self._names.by_id
+
+    @property
     def topics(self) -> dict[str, str]:
         """Names, by id, of the topics in findings, as far as they are known by now."""
-        names = {} if self._names is None else self._names.by_id
+        names = self.names
         return {topic_id: names[topic_id] for topic_id in self._topic_ids if topic_id in names}
 
     def _proved(self, findings: list[Finding]) -> list[Finding]:

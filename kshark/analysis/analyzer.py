@@ -391,6 +391,7 @@ class Analyzer:
         if event.code == "PACKETS_DROPPED" and self._clock.complete is not None:
             self._clock.complete.is_refuted = True
         self._clock.durations.note(event)
+        self._clock.drops.note(event)
         most_ns = disorder_ns(event)
         if most_ns is not None:
             self._clock.disorder_ns = max(self._clock.disorder_ns, most_ns)

@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from kshark.capture.batches import chosen
 from kshark.capture.interfaces import Interface, options, to_ns
 from kshark.capture.origins import Origins, packet_options
-from kshark.limits import BLOCK_BYTES
+from kshark.limits import BLOCK_BYTES, DROPPED_PACKETS
 from kshark.model import PacketBatch, Weird
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ class PacketBlocks:
                 count = _drop_count(self._buffer, end - int(spare[row]), end, self._order)
             if count:
                 detail = f"{count} packets dropped before this one"
-                yield Weird("PACKETS_DROPPED", "capture", int(batch.number[row]), int(batch.time_ns[row]), detail)
+                number, time_ns = int(batch.number[row]), int(batch.time_ns[row])
+                yield Weird("PACKETS_DROPPED", "capture", number, time_ns, detail, times=min(count, DROPPED_PACKETS))
 
 
 def _words(view: NDArray[np.uint8], position: Int64s, count: int, order: str) -> Int64s:

@@ -19,7 +19,7 @@ from kshark.capture.interfaces import Interface, described, dropped, options
 from kshark.capture.origins import NO_LINK_TYPE, Description, Origins, description_of
 from kshark.capture.resume_point import START, ResumePoint
 from kshark.errors import Damaged
-from kshark.limits import BLOCK_BYTES, INTERFACES, TLS_SECRETS_BYTES
+from kshark.limits import BLOCK_BYTES, DROPPED_PACKETS, INTERFACES, TLS_SECRETS_BYTES
 from kshark.model import PacketBatch, Weird
 from kshark.rate_limit import WeirdLimit
 
@@ -205,7 +205,11 @@ class PcapngReader:
             if self._origins is not None:
                 self._origins.dropped[self._numbers[at]] += new_drops
             yield from self._limit.take(
-                self._weird("PACKETS_DROPPED", f"{new_drops} packets dropped on interface {at}")
+                self._weird(
+                    "PACKETS_DROPPED",
+                    f"{new_drops} packets dropped on interface {at}",
+                    times=min(new_drops, DROPPED_PACKETS),
+                )
             )
 
     def _keep_secrets(self, joined: bytes, position: int, size: int) -> Iterator[Weird]:
@@ -229,8 +233,8 @@ class PcapngReader:
             "BLOCK_INVALID", f"the lengths of the block at byte {block_position} are impossible; reading stops"
         )
 
-    def _weird(self, code: str, detail: str, size: int = 0) -> Weird:
-        return Weird(code, "capture", self._number, self._time_ns, detail, size=size)
+    def _weird(self, code: str, detail: str, size: int = 0, times: int = 1) -> Weird:
+        return Weird(code, "capture", self._number, self._time_ns, detail, size=size, times=times)
 
 
 def _walk(joined: bytes, position: int, order: str) -> tuple[list[int], int]:

@@ -1,4 +1,4 @@
-"""End a capture that comes through a pipe: the reader stops waiting for more bytes."""
+"""End a capture that comes through a pipe or grows: the reader stops waiting for more bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATIENCE_S: Final = 2.0
 
 
 class Stop:
-    """Ends the reading of a pipe. `set` may be called by a signal handler."""
+    """Ends the reading of a pipe, or of a file that grows. `set` may be called by a signal handler."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
@@ -26,6 +26,17 @@ class Stop:
     def is_set(self) -> bool:
         """True after `set`."""
         return self._until is not None
+
+    @property
+    def is_over(self) -> bool:
+        """True when the patience after `set` is at its end."""
+        return self._until is not None and time.monotonic() >= self._until
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until `set`."""
+        waiting = select.poll()
+        waiting.register(self._read, select.POLLIN)
+        waiting.poll(int(1000 * seconds))
 
     def set(self) -> None:
         if self._until is None:

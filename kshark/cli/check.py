@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
-from kshark.analysis import RULES, MemberKey, Observed, Outcomes, Parties, RuleCoverage
+from kshark.analysis import RULES, Change, MemberKey, Observed, Outcomes, Parties, RuleCoverage
 from kshark.analysis.rules import BOOK
 from kshark.cli.anonymizing import add_anonymity
 from kshark.cli.apis import registry
@@ -202,15 +203,28 @@ def options(args: Namespace) -> Options:
 class Checking(Run):
     """The check of one capture, limited to the selected findings."""
 
-    def __init__(self, args: Namespace, *, named: bool, sessions: bool = False, coverage: bool = False) -> None:
+    def __init__(
+        self,
+        args: Namespace,
+        *,
+        named: bool,
+        keeps: bool = True,
+        sessions: bool = False,
+        coverage: bool = False,
+        listing: bool = False,
+        on_change: Callable[[Change], object] | None = None,
+    ) -> None:
         chosen, self._resting = selection(args), Resting(args)
         super().__init__(
             registry(args),
             shows=lambda finding: chosen(finding) and self._resting.shows(finding),
+            keeps=keeps,
             sessions=sessions,
             coverage=coverage and counted_requests(args, self._resting),
             named=named,
             complete=getattr(args, "complete", False),
+            listing=listing,
+            on_change=on_change,
         )
 
     def page(self, page: list[Event]) -> list[Finding]:
@@ -283,9 +297,11 @@ def verdict(
     name: str | None = None,
     outcomes: Mapping[MemberKey, Outcomes] = NO_OUTCOMES,
     conformance: Conformance = NOTHING_ASKED,
+    capture: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Print what the findings mean: the headlines, then the counts of findings, of what was judged, and of rules
-    without findings. Before them the coverage, if requested; after them what else the options ask for.
+    without findings. Before them the coverage, if requested; after them what else the options ask for. `capture`: what
+    else the JSON summary says about the capture.
     """
     chosen = _chosen(args)
     rules = sorted({rule.number for rule in RULES if rule.number is not None and chosen(rule.code)})
@@ -298,7 +314,7 @@ def verdict(
             summary["summary"]["file"] = name
         if shows_coverage(args):
             summary["summary"]["coverage"] = conformance.coverage_rows(coverage_of(observed, args), args)
-        summary["summary"].update(conformance.summary(args))
+        summary["summary"].update({**capture, **conformance.summary(args)})
         sink.json([*({"headline": headline} for headline in headlines), summary])
     else:
         if shows_coverage(args):

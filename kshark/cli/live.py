@@ -1,54 +1,33 @@
-"""`kshark live`: the engine on a network interface. Messages are printed as by `read`, findings as soon as they are
-proved.
+"""`kshark live`: the engine on network interfaces, or on a file that grows. A screen on a terminal, else lines:
+findings as soon as they are proved, messages as by `read`.
 """
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kshark.analysis import Change
+from kshark.capture.paths import STANDARD_INPUT, is_remote
 from kshark.cli.apis import add_dissectors, registry
-from kshark.cli.check import (
-    add_coverage,
-    add_fail_on,
-    add_selection,
-    asks_for_coverage,
-    counted_requests,
-    exit_code,
-    fail_on,
-    outcomes_of,
-    selection,
-    verdict,
-)
+from kshark.cli.check import add_coverage, add_fail_on, add_selection, fail_on, selection
 from kshark.cli.importing import import_all
 from kshark.cli.live_files import LiveFiles, add_files
+from kshark.cli.live_output import Output
 from kshark.cli.live_screen import add_lines, begin_screen, shown_screen, wants_screen
 from kshark.cli.metrics import add_prometheus, serving
 from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_payload, count, disk_size, ports
-from kshark.cli.printed_findings import Printed, show
-from kshark.cli.read import Print, printing
-from kshark.cli.resting import Resting
-from kshark.cli.shown import add_filter, begin_capture, filtered, print_unmatched
+from kshark.cli.shown import add_filter, begin_capture, filtered
 from kshark.cli.tls import add_tls_keys
-from kshark.errors import UnreadableInput, UsageError
-from kshark.headlines import Headlines
-from kshark.live import Consumer, Status
-from kshark.live.running import Running, Totals, ended_by_signals
-from kshark.model import Event, Finding, Message, PacketBatch
-from kshark.names import TopicNames
-from kshark.output.findings import FindingCounts
-from kshark.output.jsonlines import shown
-from kshark.output.notes import Notes
-from kshark.output.sink import Sink
+from kshark.errors import UsageError
+from kshark.live import Consumer
+from kshark.live.running import Running, ended_by_signals
 from kshark.pipeline import Engine, Options
 from kshark.records import Opening
 from kshark.run import Run
-from kshark.units import counted, safe
 
 if TYPE_CHECKING:
+    from kshark.capture.followed import Followed
     from kshark.capture.live import LiveCapture
 
 SPOOL_BYTES: Final = 4 << 30
@@ -59,6 +38,8 @@ EXAMPLES = (
     "kshark live -i lo -T json | jq -c 'select(.verdict == \"violation\")'",
     "kshark live -i any -q -c 10000",
     "kshark live -i eth0 -q -w ring.pcapng -b filesize:100000 -b files:10 --on-violation save=/var/tmp/kshark",
+    "kshark live -D",
+    "kshark live -r /var/tmp/ring.pcapng --follow -q",
 )
 
 
@@ -67,8 +48,18 @@ def arguments(parser: Parser) -> None:
         "-i",
         dest="interfaces",
         action="append",
+        default=[],
         metavar="INTERFACE",
-        help="interface to capture, also several times; any: all interfaces",
+        help="interface to capture, by name or number, also several times; any: all interfaces",
+    )
+    parser.add_argument("-D", dest="lists_interfaces", action="store_true", help="list the interfaces")
+    parser.add_argument(
+        "-r", dest="files", action="append", default=[], metavar="FILE", help="with --follow: a capture file that grows"
+    )
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="read FILE while it is written, and the files after it (tcpdump -C, -W, -G; dumpcap -b)",
     )
     parser.add_argument("-f", dest="filter", metavar="BPF", help="capture filter of tcpdump: 'tcp port 9092'")
     parser.add_argument(
@@ -79,7 +70,12 @@ def arguments(parser: Parser) -> None:
         metavar="BYTES",
         help="bytes to capture of each packet (262144)",
     )
-    parser.add_argument("--once", action="store_true", help="end when an interface goes down, do not wait for it")
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="end when an interface goes down, do not wait for it; with --follow: end where FILE and the files after "
+        "it end now",
+    )
     parser.add_argument(
         "-Z",
         dest="user",
@@ -97,7 +93,9 @@ def arguments(parser: Parser) -> None:
     add_filter(parser, "only messages that pass the filter, and findings based on one")
     parser.add_argument("-c", dest="count", type=count, metavar="N", help="stop after N messages (Ctrl-C stops too)")
     add_format(parser, "text", "json")
-    parser.add_argument("-V", dest="verbose", action="store_true", help="every field of every message, as a tree")
+    parser.add_argument(
+        "-V", dest="verbose", action="store_true", help="every finding, and every field of every message (text)"
+    )
     add_selection(parser)
     add_coverage(parser)
     add_fail_on(parser)
@@ -118,14 +116,58 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
-    if not args.interfaces:
-        raise UsageError("no interface given; name one with -i (ip link lists them, any stands for all)")
-    from kshark.capture.live import LiveCapture, chosen_user, give_up_rights  # only for Linux
+    if args.lists_interfaces:
+        from kshark.cli.interfaces import print_interfaces  # only needed with -D
 
+        return print_interfaces(args)
+    _verify(args)
     files = LiveFiles(args)
     args.quiet = args.quiet or files.takes_output
-    sink = Sink(sys.stderr if files.takes_output else sys.stdout)
     has_screen = wants_screen(args)
+    engine = Engine(_options(args, files, has_screen=has_screen), registry(args))
+    names = engine.back.names
+    begin_capture(args, names)
+    metrics = serving(args, registry(args))
+    screen = begin_screen(args, names, files.save) if has_screen else None
+    output = Output(
+        args,
+        names,
+        stream=sys.stderr if files.takes_output else sys.stdout,
+        holds_notes=has_screen,
+        listing=files.needs_tables,
+        changed=[consumer.changed for consumer in (metrics, screen) if consumer is not None],
+    )
+    files.note = output.note
+    # the screen leaves the terminal before the verdict is printed
+    consumers: list[Consumer] = [output.lines if screen is None else screen, output]
+    if metrics is not None:
+        consumers.append(metrics)
+    for consumer in (metrics, screen):
+        if consumer is not None:
+            consumer.judges(output.run)
+    capture = _followed(args, output, files) if args.files else _capture(args, output.run, files)
+    if screen is None:
+        hint = ", Ctrl-C ends" if sys.stderr.isatty() else ""
+        output.note(f"{'following' if args.files else 'capturing on'} {', '.join(capture.interfaces)}{hint}")
+    running = Running(
+        capture,
+        engine,
+        output.run,
+        [*consumers, *files.consumers],
+        keys=args.tls_keys.more if args.tls_keys is not None else bytes,
+        cut=files.cut,
+        recorder=lambda: "" if files.recorder is None else files.recorder.state,
+        is_done=lambda: output.lines.is_complete or files.is_complete,
+        keeps_packets=files.keeps_packets,
+    )
+    with ended_by_signals(running.end, bool if screen is None else screen.end):
+        with shown_screen(screen, capture.interfaces):
+            running.run()
+        return output.end(running.totals, has_failed=capture.has_failed)
+
+
+def _options(args: Namespace, files: LiveFiles, *, has_screen: bool) -> Options:
+    """Return how far messages are read: what is shown and counted decides."""
     shown = not args.quiet and not has_screen
     is_counted = has_screen or args.prometheus is not None or (files.needs_tables and args.records)
     opening: Opening = (args.records and shown) or ("headers" if is_counted else "checked")
@@ -137,32 +179,44 @@ def run(args: Namespace) -> int:
         embedded=shown or files.needs_tables,
         secrets=args.secrets,
     )
-    options = filtered(read, args)
-    engine = Engine(options, registry(args))
-    names = engine.back.names
-    begin_capture(args, names)
-    metrics = serving(args, registry(args))
-    screen = begin_screen(args, names, files.save) if has_screen else None
-    changed = [consumer.changed for consumer in (metrics, screen) if consumer is not None]
-    output = _Lines(
-        args,
-        sink,
-        printing(args, sink)(names),
-        names,
-        changed,
-        listing=files.needs_tables,
-        prints=screen is None,
-    )
-    consumers: list[Consumer] = [output]
-    if screen is not None:
-        screen.judges(output.run)
-        consumers.insert(0, screen)  # it leaves the terminal before the verdict is printed
-    if metrics is not None:
-        metrics.judges(output.run)
-        consumers.append(metrics)
+    return filtered(read, args)
+
+
+def _verify(args: Namespace) -> None:
+    """Raise UsageError for options that do not belong together, before anything is opened."""
+    selection(args)
+    fail_on(args)
+    if args.files:
+        _verify_followed(args)
+    elif args.follow:
+        raise UsageError("--follow needs a capture file: -r FILE --follow")
+    elif not args.interfaces:
+        raise UsageError("no interface given; name one with -i (kshark live -D lists them, any stands for all)")
+
+
+def _verify_followed(args: Namespace) -> None:
+    if args.interfaces:
+        raise UsageError("-i captures on an interface, and -r follows a file; give one of them")
+    if len(args.files) > 1:
+        raise UsageError("one file is followed, with the files that are written after it; give one -r")
+    if not args.follow:
+        raise UsageError("kshark live reads a file only while it is written: -r FILE --follow (kshark check reads one)")
+    if args.files[0] == STANDARD_INPUT or is_remote(args.files[0]):
+        raise UsageError("a file of this computer can be followed; kshark check reads pipes (-) as they are written")
+    if args.filter is not None:
+        raise UsageError("-f filters packets of an interface; of a file, -Y filters messages")
+    if args.output is not None or args.autostop:
+        raise UsageError("-w and -a are for packets of an interface; a file that is followed has its packets already")
+
+
+def _capture(args: Namespace, run: Run, files: LiveFiles) -> LiveCapture:
+    """Open the interfaces, and then give up rights: before the first packet is read, and the first line written."""
+    from kshark.capture.live import LiveCapture, chosen_user, give_up_rights  # only for Linux
+    from kshark.cli.interfaces import name_of
+
     user = chosen_user(args.user)
     capture = LiveCapture(
-        *args.interfaces,
+        *map(name_of, args.interfaces),
         bpf=args.filter,
         snap_length=args.snap_length,
         spool_bytes=args.spool,
@@ -170,125 +224,20 @@ def run(args: Namespace) -> int:
         once=args.once,
     )
     try:
-        files.open(user, output.run)
+        files.open(user, run, capture.interfaces)
         import_all(user)
         give_up_rights(user)
         files.start()
     except UsageError:
         capture.close()
         raise
-    if screen is None:
-        print(f"kshark: capturing on {', '.join(args.interfaces)}, Ctrl-C ends", file=sys.stderr, flush=True)
-    keys = args.tls_keys.more if args.tls_keys is not None else bytes
-    running = Running(
-        capture,
-        engine,
-        output.run,
-        [*consumers, *files.consumers],
-        keys=keys,
-        cut=files.cut,
-        recorder=lambda: "" if files.recorder is None else files.recorder.state,
-        is_done=lambda: output.is_complete or files.is_complete,
-        keeps_packets=files.keeps_packets,
-    )
-    with shown_screen(screen, capture.interfaces) as restore, ended_by_signals(running.end, restore):
-        running.run()
-    print(f"kshark: {_captured(running.totals, capture)}", file=sys.stderr)
-    Sink(sys.stderr).lines([[("  ", ""), *line] for line in output.notes.lines()])
-    print_unmatched(args)
-    if capture.fault:
-        print(f"kshark: {safe(capture.fault)}", file=sys.stderr)
-    return UnreadableInput.exit_code if capture.has_failed and output.code != 1 else output.code
+    return capture
 
 
-def _captured(totals: Totals, capture: LiveCapture) -> str:
-    captured = (
-        f"{counted(totals.packets + totals.not_judged, 'packet')} captured, {capture.dropped:,} dropped by the kernel"
-    )
-    left = [
-        counted(count, what)
-        for count, what in ((totals.not_judged, "packet"), (totals.messages_not_judged, "message"))
-        if count
-    ]
-    return f"{captured}; not judged, since the capture had to end: {' and '.join(left)}" if left else captured
+def _followed(args: Namespace, output: Output, files: LiveFiles) -> Followed:
+    from kshark.capture.followed import Followed  # only needed with --follow
 
-
-class _Lines:
-    """Print the messages of each page, and after each message the findings that rest on it."""
-
-    def __init__(
-        self,
-        args: Namespace,
-        sink: Sink,
-        write: Print,
-        names: TopicNames | None,
-        changed: Sequence[Callable[[Change], object]] = (),
-        *,
-        listing: bool = False,
-        prints: bool = True,
-    ) -> None:
-        self.notes = Notes()
-        self.code = 0
-        #: True when `-c` messages were printed.
-        self.is_complete = False
-        self._args = args
-        self._sink = sink
-        self._left: int | None = args.count
-        self._write = write
-        self._names = names
-        #: With a screen, only the verdict is printed.
-        self._prints = prints
-        chosen, self._resting = selection(args), Resting(args)
-        self._failing = fail_on(args)
-        self.run = Run(
-            registry(args),
-            shows=lambda finding: chosen(finding) and self._resting.shows(finding),
-            keeps=False,
-            listing=listing,
-            coverage=asks_for_coverage(args) and counted_requests(args, self._resting),
-            on_change=_calls(changed),
-        )
-        self._printed = Printed(FindingCounts(), Headlines())
-
-    def packets(self, batch: PacketBatch) -> None:
-        pass
-
-    def status(self, status: Status) -> None:
-        pass
-
-    def page(self, page: list[Event], findings: Sequence[Finding]) -> None:
-        self.notes.add(page)
-        messages = [event for event in page if isinstance(event, Message) and self._resting.passes(event)]
-        if self._left is not None:
-            messages = messages[: self._left]
-            self._left -= len(messages)
-        for finding in findings:
-            before = [message for message in messages if message.packet <= finding.packet]
-            messages = [message for message in messages if message.packet > finding.packet]
-            self._messages(before)
-            self._findings([finding])
-        self._messages(messages)
-        self.is_complete = self._left == 0
-
-    def close(self, findings: Sequence[Finding]) -> None:
-        """Print the last findings and the verdict."""
-        self._findings(findings)
-        verdict(self._printed, self.run.observed, self._args, self._sink)
-        self.code = exit_code([outcomes_of(self._printed.counts, self.run.observed, self._args)], self._failing)
-
-    def _messages(self, messages: list[Message]) -> None:
-        if messages and self._prints and not self._args.quiet:
-            self._write([shown(message) for message in messages])
-
-    def _findings(self, findings: Sequence[Finding]) -> None:
-        for finding in findings:
-            self._printed.add(finding)
-        if self._prints:
-            show(findings, self._args, self._sink, self._names.by_id if self._names is not None else {})
-
-
-def _calls(each: Sequence[Callable[[Change], object]]) -> Callable[[Change], object] | None:
-    """Return a function that calls all of them; None without one."""
-    if len(each) < 2:
-        return next(iter(each), None)
-    return lambda change: [called(change) for called in each]
+    followed = Followed(args.files[0], once=args.once, note=output.note)
+    files.open(None, output.run, followed.interfaces)
+    files.start()
+    return followed

@@ -84,6 +84,7 @@ class LiveFiles:
         self._recording = _recorder_options(args)
         #: Prints a note; a screen may set another one.
         self.note: Callable[[str], object] = print_note
+        self._interfaces: tuple[str, ...] = ()
         self._files: CaptureFiles | None = None
         self._tables: Tables | None = None
         self.recorder: Recorder | None = None
@@ -124,15 +125,19 @@ class LiveFiles:
         """Return the packets of a batch that are part of the capture."""
         return batch if self._files is None else self._files.cut(batch)
 
-    def open(self, user: User | None, run: Run) -> None:
-        """Open what needs the rights of the beginning, and give it to the user that the process becomes."""
+    def open(self, user: User | None, run: Run, names: tuple[str, ...]) -> None:
+        """Open what needs the rights of the beginning, and give it to the user that the process becomes.
+
+        `names`: those of the interfaces.
+        """
         args = self._args
+        self._interfaces = names
         if args.output is not None or self._ends != NO_CONDITIONS:
             self._files = self._opened()
         if args.export is not None:
             from kshark.live.files.tables import Tables
 
-            self._tables = Tables(args.export, ",".join(args.interfaces), _row_options(args), run, note=self._print)
+            self._tables = Tables(args.export, ",".join(names), _row_options(args), run, note=self._print)
         if self._recording is not None:
             self.recorder = self._recorder(self._recording)
         if user is not None:
@@ -155,7 +160,7 @@ class LiveFiles:
         from kshark.live.files import CaptureFiles, Interfaces
 
         args = self._args
-        interfaces = Interfaces(args.interfaces, args.snap_length, args.filter)
+        interfaces = Interfaces(self._interfaces, args.snap_length, args.filter)
         try:
             return CaptureFiles(
                 args.output,
@@ -175,9 +180,9 @@ class LiveFiles:
 
         args = self._args
         judged: Options = replace(JUDGED, kafka_ports=ports(args), max_request_bytes=args.max_request_bytes)
-        names = ", ".join(args.interfaces)
+        names = ", ".join(self._interfaces)
         saving = Saving(options, judged, registry(args), names, secrets=args.secrets, check=_check_options(args))
-        return Recorder(saving, Interfaces(args.interfaces, args.snap_length, args.filter), note=self._print)
+        return Recorder(saving, Interfaces(self._interfaces, args.snap_length, args.filter), note=self._print)
 
     def _save(self) -> str:
         assert self.recorder is not None

@@ -12,7 +12,7 @@ from kshark.output.findings import FindingCounts
 from kshark.units import counted, number, size
 
 #: Reasons of unknown findings that missing bytes give.
-_LOST: Final = ("gap", "resync", "cut")
+_LOST: Final = ("gap", "capture_lost", "resync", "cut")
 
 
 def capture_headlines(observed: Observed, counts: FindingCounts) -> Iterator[Headline]:

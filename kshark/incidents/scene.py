@@ -11,6 +11,7 @@ from kshark import limits
 from kshark.analysis.facts.bases import Duration, Lasted
 from kshark.analysis.facts.brokers import Broker, Brokers
 from kshark.analysis.facts.clock import Durations, PacketTime
+from kshark.analysis.facts.holes import DROPS, Drops
 from kshark.analysis.facts.reading import doubt_of
 from kshark.analysis.results.error_codes import ErrorCodes
 from kshark.api_keys import METADATA
@@ -24,7 +25,7 @@ from kshark_dissectors.topics import NAMING_APIS
 _MS: Final = 1_000_000
 _TROUBLES: Final = frozenset({"UNACKNOWLEDGED", "SYN_UNANSWERED", "WINDOW_CLOSED"})
 #: Codes of the weirds that the scene reads.
-WEIRDS: Final = CLOCK_DOUBTS | DISORDERS | _TROUBLES | {"ACKNOWLEDGED_LATE", "WINDOW_OPENED"}
+WEIRDS: Final = CLOCK_DOUBTS | DISORDERS | DROPS | _TROUBLES | {"ACKNOWLEDGED_LATE", "WINDOW_OPENED"}
 #: APIs whose bodies the scene reads.
 APIS: Final[frozenset[int]] = frozenset({*NAMING_APIS, METADATA})
 #: Requests of one connection without an answer so far, in the order in which they were sent.
@@ -57,6 +58,7 @@ class Scene:
         self._pause = (0, 0)
         self.brokers: Final = Brokers()
         self.durations: Final = Durations()
+        self.drops: Final = Drops()
         self.names: Final = TopicNames(registry)
         self.codes: Final = ErrorCodes(registry)
         #: By connection, until when its last throttled answer lets the client wait.
@@ -69,6 +71,7 @@ class Scene:
     def note(self, weird: Weird) -> None:
         """Take a weird: of the capture's clock, or trouble of a connection's packets."""
         self.durations.note(weird)
+        self.drops.note(weird)
         flow, side = weird.flow, weird.side
         if weird.code in _TROUBLES and flow is not None and side is not None:
             packet = weird.packet if weird.first_packet is None else weird.first_packet

@@ -138,6 +138,9 @@ class Incidents:
         findings = []
         for incident in incidents:
             finding = incident.finding()
+            if finding.unknown_because == "gap":
+                until = incident.since if incident.until is None else incident.until
+                finding.unknown_because = self._scene.drops.reason(incident.since.packet, until.packet)
             self.explanations.add(incident, finding)
             if incident.refusals:
                 self.refusals.update(incident.refusals)

@@ -16,6 +16,7 @@ from kshark.pipeline import Engine
 from kshark.run import Run
 
 if TYPE_CHECKING:
+    from kshark.capture.followed import Followed
     from kshark.capture.live import LiveCapture
 
 #: The status is told so often.
@@ -45,7 +46,7 @@ class Running:
 
     def __init__(
         self,
-        capture: LiveCapture,
+        capture: LiveCapture | Followed,
         engine: Engine,
         run: Run,
         consumers: Sequence[Consumer],
@@ -98,7 +99,7 @@ class Running:
 
     def _item(self, item: PacketBatch | Weird | Tick | None) -> None:
         if isinstance(item, PacketBatch):
-            item.secrets = self._keys()
+            item.secrets += self._keys()
             item = self._cut(item)
             self.totals.packets += len(item.number)
             self._packets(item)

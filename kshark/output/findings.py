@@ -19,7 +19,8 @@ from kshark_dissectors.errors import RETRIABLE
 
 _INDENT: Final = 14
 _LEAST: Final = 54
-_STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
+#: Styles of verdicts.
+STYLES: Final = {"violation": ERROR, "unknown": WARN, "note": NOTE}
 #: Most packets of the evidence, brokers of a capture, and kinds of errors in a line.
 _PACKETS: Final = 8
 _BROKERS: Final = 3
@@ -42,7 +43,7 @@ def sort_of(finding: Finding) -> Sort:
 
 def finding_lines(finding: Finding, width: int | None, topics: Mapping[str, str]) -> Iterator[Line]:
     """Return five to seven lines, wrapped to the terminal, and an empty line. `topics`: known topic names by id."""
-    style = _STYLES[finding.verdict]
+    style = STYLES[finding.verdict]
     headline = [
         (clock(finding.time_ns, 3) + "  ", DIM),
         (finding.code, style),

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from kshark.analysis.facts.holes import DROPS
 from kshark.analysis.facts.reading import SESSION_APIS, doubt_of
 from kshark.analysis.facts.releases import RELEASE_APIS
 from kshark.analysis.facts.settings import CONFIG_APIS
@@ -44,7 +45,7 @@ _BATCH_BYTES: Final = 1 << 17
 #: First byte of a list whose length follows in four bytes (msgpack: array 32).
 _LIST: Final = b"\xdd"
 #: Weirds that verdicts and incidents depend on.
-ASKED_FOR: Final = BOOK.weirds.keys() | DISORDERS | CLOCK_DOUBTS | GIVEN_UP | WEIRDS
+ASKED_FOR: Final = BOOK.weirds.keys() | DISORDERS | CLOCK_DOUBTS | DROPS | GIVEN_UP | WEIRDS
 NO_REFUSALS: Final[Refusals] = {}
 _asked: Final = attrgetter(
     "packet", "packets", "time_ns", "client", "broker", "api_key", "api", "version", "correlation_id", "client_id",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kshark.capture.source import read_bytes
 from kshark.errors import UnreadableInput
 from kshark.limits import BLOCK_BYTES
-from kshark.model import PacketBatch
+from kshark.model import PacketBatch, Weird
 from tests.capture.files import Pcapng, Row, read, read_in_pieces
 from tests.examples import as_many
 from tests.packets import START_NS
@@ -283,3 +283,14 @@ def test_secrets_that_do_not_fit_are_told(monkeypatch: pytest.MonkeyPatch) -> No
     found, weirds = read(bytes(file))
 
     assert ([p.data for p in found], codes(weirds)) == ([A], ["BLOCK_INVALID"] * 3)
+
+
+def test_a_weird_stands_for_all_packets_that_were_dropped_there() -> None:
+    """The second one has its place, although more packets were dropped than weirds are reported one by one."""
+    file = Pcapng().section().interface()
+    file.enhanced(b"one", 1, (4, struct.pack("<Q", 1_000))).enhanced(b"two", 2, (4, struct.pack("<Q", (1 << 64) - 1)))
+    weirds = [item for item in read_bytes(bytes(file)) if isinstance(item, Weird)]
+    assert [(weird.code, weird.packet, weird.times) for weird in weirds] == [
+        ("PACKETS_DROPPED", 1, 1_000),
+        ("PACKETS_DROPPED", 2, 1 << 40),
+    ]

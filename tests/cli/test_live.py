@@ -14,6 +14,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fcntl import F_SETPIPE_SZ, fcntl
 from pathlib import Path
 from typing import IO
 
@@ -126,7 +127,9 @@ def test_messages_and_findings_come_as_they_happen(listener: socket.socket) -> N
     assert finding["code"] == "EPOCH_SKIP_AHEAD"
     assert lines.index(finding) == 6
     assert lines[-1]["summary"]["violations"] == 1
+    assert told.startswith("kshark: capturing on lo\n")
     assert "0 dropped by the kernel" in told
+    assert (lines[-1]["summary"]["dropped"], lines[-1]["summary"]["lost"]) == (0, [])
 
 
 @pytest.mark.parametrize(
@@ -157,7 +160,7 @@ def test_ctrl_c_ends_it_with_the_verdict(listener: socket.socket, number: int) -
         out, told = _rest(running.stdout), _rest(running.stderr)
         assert running.wait(PATIENCE_S) == 1
     assert "EPOCH_SKIP_AHEAD" in out
-    assert out.splitlines()[-2].startswith("1 violation: EPOCH_SKIP_AHEAD")
+    assert any(line.startswith("1 violation: EPOCH_SKIP_AHEAD") for line in out.splitlines()[-3:])
     assert "Traceback" not in told
 
 
@@ -168,6 +171,20 @@ def test_a_reader_that_leaves_ends_it_quietly(listener: socket.socket) -> None:
         talk(listener)
         assert running.wait(PATIENCE_S) == 141
         assert "Traceback" not in _rest(running.stderr)
+
+
+def test_a_reader_that_does_not_read_gets_the_verdict_on_stderr(listener: socket.socket) -> None:
+    """A pager, or Ctrl-S."""
+    with live(listener, "-V") as running:
+        assert running.stdout is not None
+        fcntl(running.stdout, F_SETPIPE_SZ, 4096)
+        for _ in range(8):
+            talk(listener)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(PATIENCE_S) == 1
+        told = _rest(running.stderr)
+    assert "nobody reads standard output: " in told
+    assert "8 violations: EPOCH_SKIP_AHEAD 8" in told
 
 
 def test_an_interface_that_is_not_there_is_named(capfd: pytest.CaptureFixture[str]) -> None:

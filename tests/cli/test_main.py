@@ -116,7 +116,7 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
         (["export", "x"], "no folder given for the tables; name one with -o DIR"),
         (["export", "x", "-o", ""], "no folder given for the tables; name one with -o DIR"),
         (["report", "x", "-o", ""], "no folder given for the report; name one with -o DIR"),
-        (["live"], "no interface given; name one with -i (ip link lists them, any stands for all)"),
+        (["live"], "no interface given; name one with -i (kshark live -D lists them, any stands for all)"),
         (
             ["decode", "ShareFetsh", "1", "request"],
             'no API "ShareFetsh"; did you mean "ShareFetch"? (names and keys are Kafka\'s)',

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from kshark.analysis.facts.brokers import Broker, Brokers, By, End
 from kshark.analysis.facts.clock import Durations
-from kshark.analysis.facts.holes import Hole, Holes
+from kshark.analysis.facts.holes import Drops, Hole, Holes
 from kshark.analysis.facts.known import Known, known_if
 from kshark.endpoints import host_of, via
 from kshark.model import LEAST_ANSWER, Closed, Flow, Gap, HalfClosed, Message, Weird
@@ -41,12 +41,13 @@ class PacketOrder:
     """The reliability of packet times and of the capture.
 
     `disorder_ns`: packets of different connections within this time have no order, whatever the file's order is.
-    `durations`: the times between packets that are certain. `complete`: set if the capture holds all traffic of its
-    clients.
+    `durations`: the times between packets that are certain. `drops`: where the capturing host dropped packets.
+    `complete`: set if the capture holds all traffic of its clients.
     """
 
     disorder_ns: int = 0
     durations: Durations = field(default_factory=Durations)
+    drops: Drops = field(default_factory=Drops)
     complete: Complete | None = None
 
     @property
@@ -261,10 +262,13 @@ class Connections:
         """Note bytes that the capture does not hold."""
         connection = self.of(gap.flow)
         connection.first_gap = connection.first_gap or gap
-        hole = Hole(gap.first_packet, gap.last_packet, _REASONS.get(gap.reason, "gap"))
+        hole = Hole(gap.first_packet, gap.last_packet, self._reason(gap))
         if gap.reason != "body":  # no message is hidden in the body of another
             connection.gaps.add(hole)
         self._lose(connection, hole)
+
+    def _reason(self, gap: Gap) -> str:
+        return _REASONS.get(gap.reason) or self._clock.drops.reason(gap.first_packet, gap.last_packet)
 
     def _lose(self, connection: ConnectionFacts, hole: Hole) -> None:
         """Add a hole to the connection and to its brokers, because it may concern sessions of other members.
@@ -292,7 +296,8 @@ class Connections:
         if answer is not None:
             connection = self.of(flow)
             connection.orphans += 1
-            self._lose(connection, Hole(connection.last_request, answer.packet, "gap"))
+            reason = self._clock.drops.reason(connection.last_request, answer.packet)
+            self._lose(connection, Hole(connection.last_request, answer.packet, reason))
 
     def broken(self, connection: ConnectionFacts, packet: int, reason: str) -> None:
         """Note an unreadable frame: its content is unknown, and the next frame boundary is uncertain."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kshark import limits
+from kshark.model import Weird
+
+#: Weirds about packets that the capturing host dropped.
+DROPS: Final = frozenset({"PACKETS_DROPPED"})
 
 
 class Hole(NamedTuple):
@@ -49,3 +53,22 @@ class Holes(list[Hole]):
     def join(self, others: Holes) -> None:
         for hole in others:
             self.add(hole)
+
+
+class Drops:
+    """Packets between which the capturing host dropped packets: they explain the bytes that are missing there."""
+
+    __slots__ = ("_holes",)
+
+    def __init__(self) -> None:
+        self._holes = Holes()
+
+    def note(self, weird: Weird) -> None:
+        """Take a weird of the capture. Readers place it at the packet before or after the drop."""
+        if weird.code in DROPS:
+            first = weird.packet - 1 if weird.first_packet is None else weird.first_packet
+            self._holes.add(Hole(first, weird.packet + 1, "capture_lost"))
+
+    def reason(self, first: int, last: int) -> str:
+        """Return why bytes between two packets are missing, both included."""
+        return "gap" if self._holes.between(first - 1, last + 1) is None else "capture_lost"

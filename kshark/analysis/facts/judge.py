@@ -20,6 +20,8 @@ from kshark.model import UNKNOWN_PACKET
 #: Reasons of an unknown finding: the stable word and its meaning.
 REASONS: Final = {
     "gap": "the capture lacks bytes of these connections between the exchanges that prove the finding",
+    "capture_lost": "the capturing host dropped packets: bytes of these connections are missing between the exchanges "
+    "that prove the finding",
     "cut": "a message among these exchanges was cut or could not be read to its end",
     "limit": "kshark reached a limit of its memory, and gave up what could explain it",
     "version_unknown": "the API of the message is unknown, or its version is older or newer than the known ones",

@@ -250,7 +250,7 @@ class LiveCapture:
         yield from self._in_order.flush()
         drops = self._lose(record)
         detail = f"{drops} packets dropped by the kernel, {self.dropped} since the start"
-        yield from self._limit.take(Weird("PACKETS_DROPPED", "capture", self._number, self._time_ns, detail))
+        yield Weird("PACKETS_DROPPED", "capture", self._number, self._time_ns, detail, times=drops)
 
     def _lose(self, record: Record) -> int:
         """Count dropped packets; return their number."""
