@@ -13,10 +13,13 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from tests.live.wire import found
 
+#: Live has judged everything when it says nothing for so long.
+_QUIET_S = 5.0
 KSHARK = (sys.executable, "-m", "kshark")
 
 
@@ -30,21 +33,28 @@ def main(folder: Path, command: list[str]) -> int:
         stdout=subprocess.PIPE,
         stderr=(folder / "live.err").open("w"),
     )
+    assert live.stdout is not None
+    reading = Thread(target=lambda: lines.extend((time.time_ns(), json.loads(line)) for line in live.stdout or ()))
+    reading.start()
     dump = subprocess.Popen(
         ["tcpdump", "-i", "lo", "-B", "262144", "-s", "0", "--nano", "-Z", "root", "-w", str(dumped), "tcp"]
     )
     while "capturing on" not in (folder / "live.err").read_text():
         time.sleep(0.1)
     subprocess.run(command, check=False)
-    time.sleep(1)
     dump.terminate()
     dump.wait()
+    before = -1
+    while before < len(lines):
+        before = len(lines)
+        time.sleep(_QUIET_S)
     live.send_signal(signal.SIGINT)
-    assert live.stdout is not None
-    for line in live.stdout:
-        lines.append((time.time_ns(), json.loads(line)))
+    reading.join()
     findings = [line for _, line in lines if "verdict" in line]
     print(Counter(f"{finding['verdict']} {finding['code']}" for finding in findings))
+    late = sorted((at - line["time_ns"]) / 1e6 for at, line in lines if line.get("verdict") == "violation")
+    if late:
+        print(f"violations after {late[len(late) // 2]:.0f} ms (median), {late[len(late) * 9 // 10]:.0f} ms (90 %)")
     print((folder / "live.err").read_text())
     sides = {"live": found(findings), "-w": found(checked(written)), "tcpdump": found(checked(dumped))}
     for name, other in sides.items():

@@ -193,6 +193,9 @@ def run(*command: str) -> str:
 
 
 def found(said: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Return what findings say, without numbers that depend on where the capture began."""
-    keys = ("code", "verdict", "blame", "client", "group_id", "member_id", "topic_id", "partition", "time_ns")
-    return sorted(tuple(str(finding.get(key)) for key in keys) for finding in said)
+    """Return what findings say, without what depends on the capture: numbers of packets, and times."""
+    keys = ("code", "verdict", "blame", "cause", "client", "group_id", "member_id", "topic_id", "partition")
+    return sorted(
+        (*(str(finding.get(key)) for key in keys), *(str(one.get("correlation_id")) for one in finding["witness"]))
+        for finding in said
+    )
