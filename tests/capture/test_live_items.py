@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,3 +116,22 @@ def test_a_capture_process_that_vanishes_is_a_fault(capture: Scripted, tmp_path:
     assert [told(item) for item in capture if item is not None] == [[10]]
     assert capture.has_failed
     assert capture.fault == "lo: the capture process has ended unexpectedly"
+
+
+def test_what_is_read_is_late_by_the_last_packet_or_tick(capture: Scripted, tmp_path: Path) -> None:
+    """On a silent interface a tick that waits does not make it late."""
+    minute_ns, now_ns = 60_000 * MS, time.time_ns()
+    spool = child.Spool(capture.control, str(tmp_path), 1 << 20, 4)
+    early = block(Seen(ETHERNET_FRAME, now_ns - 10 * minute_ns))
+    for kind, time_ns, data in (
+        (child.BLOCK_RECORD, 0, early),
+        (child.TICK_RECORD, now_ns, b""),
+        (child.TICK_RECORD, now_ns, b""),
+    ):
+        assert [*spool.write(kind, 0, time_ns, data)] == []
+    found = iter(capture)
+
+    assert isinstance(next(found), PacketBatch)
+    assert isinstance(next(found), Tick)
+    assert capture.waiting > 0
+    assert capture.delay_ns < minute_ns

@@ -90,6 +90,8 @@ class LiveCapture:
         self._has_ended = False
         self._number = 0
         self._time_ns = 0
+        #: The time of the last packet or tick that was read.
+        self._read_ns = 0
         #: True until there is a packet after the last loss.
         self._loss_is_open = False
         self._stops = False
@@ -140,7 +142,7 @@ class LiveCapture:
     @property
     def delay_ns(self) -> int:
         """Return how far the packets that were read are behind those captured; 0 if all were read."""
-        return max(0, time.time_ns() - self._time_ns) if self._spool.waiting > 0 and self._time_ns else 0
+        return max(0, time.time_ns() - self._read_ns) if self._spool.waiting > 0 and self._read_ns else 0
 
     def rest(self) -> int:
         """Return the number of packets that were captured and not read, without reading them as batches."""
@@ -233,6 +235,7 @@ class LiveCapture:
         elif record.kind == child.DROPS_RECORD:
             yield from self._drops(record)
         elif record.kind == child.TICK_RECORD:
+            self._read_ns = record.time_ns
             yield from self._in_order.flush(record.time_ns)
             yield Tick(record.time_ns)
         else:
@@ -243,7 +246,7 @@ class LiveCapture:
             self._loss_is_open = False
             self.losses[-1] = self.losses[-1]._replace(until_ns=int(batch.time_ns[0]))
         self._number += len(batch.number)
-        self._time_ns = int(batch.time_ns[-1])
+        self._time_ns = self._read_ns = int(batch.time_ns[-1])
         yield from self._in_order.feed(batch)
 
     def _drops(self, record: Record) -> Iterator[PacketBatch | Weird]:
