@@ -55,7 +55,7 @@ def party_of(finding: Finding) -> str:
 
 def by_hurt(causes: Iterable[Cause], now_ns: int) -> list[Cause]:
     """Join the causes of all parties, and sort them: recent ones, violations and notes, and what is not proved; by
-    weight and number. Those with the most findings are named first.
+    weight and number; last, notes about nobody in a group. Those with the most findings are named first.
     """
     joined: dict[Sort, Cause] = {}
     for cause in sorted(causes, key=lambda cause: -cause.count):
@@ -76,7 +76,8 @@ def _join(cause: Cause, finding: Finding, first_ns: int, last_ns: int) -> None:
     cause.first_ns = min(cause.first_ns, first_ns)
 
 
-def _rank(cause: Cause, now_ns: int) -> tuple[bool, bool, int, int, int]:
+def _rank(cause: Cause, now_ns: int) -> tuple[bool, bool, bool, int, int, int]:
     is_old = now_ns - cause.last_ns > RECENT_NS
     verdict = cause.finding.verdict
-    return is_old, verdict == "unknown", -cause.weight, _ORDER[verdict], -cause.count
+    hurts_nobody = verdict == "note" and not cause.weight and cause.finding.group_id is None
+    return is_old, hurts_nobody, verdict == "unknown", -cause.weight, _ORDER[verdict], -cause.count
