@@ -181,9 +181,6 @@ class DeadLetters(Watcher):
                 known.refused = _step(exchange)
         return NOTHING
 
-    def lasting(self) -> Iterable[Incident]:
-        return self.close()
-
     def close(self) -> Iterable[Incident]:
         for group in (*self._former, *self._groups.values()):
             yield from self._over(group)

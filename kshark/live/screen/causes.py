@@ -33,8 +33,7 @@ class Causes:
         place = sort_of(finding)._replace(event=None), who, key
         cause = self._of.get(place)
         if cause is None:
-            weight = getattr(CODES.get(finding.code), "weight", 0)
-            self._of[place] = Cause(finding, (who,), key, weight, finding.time_ns, finding.time_ns)
+            self._of[place] = Cause(finding, (who,), key, _weight(finding), finding.time_ns, finding.time_ns)
             if len(self._of) > limits.SCREEN_CAUSES:
                 self._of.popitem(last=False)
             return
@@ -47,6 +46,15 @@ class Causes:
         return [replace(cause) for cause in self._of.values()]
 
 
+def lasting(finding: Finding, key: RowKey | None, now_ns: int) -> Cause:
+    """Return an incident that lasts until now."""
+    return Cause(finding, (party_of(finding),), key, _weight(finding), finding.time_ns, now_ns, lasts=True)
+
+
+def _weight(finding: Finding) -> int:
+    return getattr(CODES.get(finding.code), "weight", 0)
+
+
 def party_of(finding: Finding) -> str:
     """Return the client by its name or address; the broker if that is to blame, or if no client is known."""
     client = finding.client_id or host_of(finding.client)
@@ -54,12 +62,13 @@ def party_of(finding: Finding) -> str:
 
 
 def by_hurt(causes: Iterable[Cause], now_ns: int) -> list[Cause]:
-    """Join the causes of all parties, and sort them: recent ones, violations and notes, and what is not proved; by
-    weight and number; last, notes about nobody in a group. Those with the most findings are named first.
+    """Join the causes of all parties, and sort them: incidents that last, recent ones, violations and notes, and what
+    is not proved; by weight and number; last, notes about nobody in a group. Those with the most findings are named
+    first.
     """
-    joined: dict[Sort, Cause] = {}
+    joined: dict[tuple[Sort, bool], Cause] = {}
     for cause in sorted(causes, key=lambda cause: -cause.count):
-        sort = sort_of(cause.finding)._replace(event=None)
+        sort = sort_of(cause.finding)._replace(event=None), cause.lasts
         of = joined.get(sort)
         if of is None:
             joined[sort] = replace(cause)
@@ -76,8 +85,8 @@ def _join(cause: Cause, finding: Finding, first_ns: int, last_ns: int) -> None:
     cause.first_ns = min(cause.first_ns, first_ns)
 
 
-def _rank(cause: Cause, now_ns: int) -> tuple[bool, bool, bool, int, int, int]:
+def _rank(cause: Cause, now_ns: int) -> tuple[bool, bool, bool, bool, int, int, int]:
     is_old = now_ns - cause.last_ns > RECENT_NS
     verdict = cause.finding.verdict
     hurts_nobody = verdict == "note" and not cause.weight and cause.finding.group_id is None
-    return is_old, hurts_nobody, verdict == "unknown", -cause.weight, _ORDER[verdict], -cause.count
+    return not cause.lasts, is_old, hurts_nobody, verdict == "unknown", -cause.weight, _ORDER[verdict], -cause.count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from kshark.api_keys import (
 )
 from kshark.clusters import Clusters
 from kshark.live.consumer import Status
-from kshark.live.screen.causes import Causes
+from kshark.live.screen.causes import Causes, lasting
 from kshark.live.screen.holdings import Holdings, by_member
 from kshark.live.screen.lags import LOG_APIS, Lags
 from kshark.live.screen.rows import (
@@ -62,6 +62,7 @@ _REFUSED: Final = 10.0
 _EXPIRED: Final = 20.0
 _AGAIN: Final = 2.0
 _VIOLATION: Final = 50.0
+_SECOND_NS: Final = 1_000_000_000
 
 
 class Picture(Struct, frozen=True):
@@ -100,6 +101,10 @@ class Model:
         self._causes = Causes()
         self._holdings = Holdings()
         self._lags = Lags(topics)
+        #: Returns the incidents that last until now; what it returned last, and when.
+        self._incidents: Callable[[], list[Finding]] = list
+        self._lasting: list[Cause] = []
+        self._lasting_ns = 0
         #: Records whose lock expired since the last page, by member, and when.
         self._expired: list[tuple[RowKey, int, int]] = []
         self._brokers: dict[str, int] = {}
@@ -109,8 +114,9 @@ class Model:
         self.picture: Picture | None = None
 
     def judges(self, run: Run) -> None:
-        """Take the run that judges the same pages: it knows all share partitions."""
+        """Take the run that judges the same pages: it knows all share partitions, and the incidents that last."""
         self._lags.extents = run.analyzer.extents
+        self._incidents = run.lasting
 
     def packets(self, batch: PacketBatch) -> None:
         pass
@@ -150,7 +156,7 @@ class Model:
             (packets - before) / ((until_ns - since_ns) / 1e9) if until_ns > since_ns else 0.0,
             len(self._brokers),
             [replace(row) for row in self._rows.values()],
-            self._causes.listed(),
+            [*self._last(now_ns), *self._causes.listed()],
             holdings,
             by_member(holdings),
             dict(self._verdicts),
@@ -158,6 +164,14 @@ class Model:
             self._filter,
             self._lags.at(status.now_ns),
         )
+
+    def _last(self, now_ns: int) -> list[Cause]:
+        """Return the incidents that last, asked for once a second: they are findings only when they end."""
+        if now_ns - self._lasting_ns >= _SECOND_NS:
+            self._lasting_ns = now_ns
+            found = self._incidents()
+            self._lasting = [lasting(finding, self._key(finding), now_ns) for finding in found]
+        return [replace(cause) for cause in self._lasting]
 
     def close(self, findings: Sequence[Finding]) -> None:
         for finding in findings:
@@ -255,14 +269,18 @@ class Model:
     def _finding(self, finding: Finding) -> None:
         self._verdicts[finding.verdict] += 1
         self._now_ns = max(self._now_ns, finding.time_ns)
-        key = None
-        if finding.member_id is not None:
-            key = RowKey(self._clusters.number(finding.broker), finding.group_id or "", finding.member_id)
+        key = self._key(finding)
         self._causes.add(finding, key)
         row = None if key is None else self._rows.get(key)
         if row is not None and finding.verdict == "violation":
             row.violations += 1
             self._trouble(row, _VIOLATION, finding.time_ns)
+
+    def _key(self, finding: Finding) -> RowKey | None:
+        """Return the member that a finding is about."""
+        if finding.member_id is None:
+            return None
+        return RowKey(self._clusters.number(finding.broker), finding.group_id or "", finding.member_id)
 
     def _forget(self, now_ns: int) -> None:
         """Forget members that left or are quiet, and brokers that are."""

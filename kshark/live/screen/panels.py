@@ -32,12 +32,12 @@ def cause_line(cause: Cause, now_ns: int, width: int, *, spans: bool = False) ->
     """Return one line: the last time (`spans`: the first one too), how often, what, who, and what happened."""
     finding = cause.finding
     style = DIM if now_ns - cause.last_ns > RECENT_NS else _STYLES[finding.verdict]
-    times = f"x{_times(cause.count)}" if cause.count > 1 else ""
+    times = "now" if cause.lasts else f"x{_times(cause.count)}" if cause.count > 1 else ""
     code = f"{finding.code} ?" if finding.verdict == "unknown" else finding.code
     if width < 60:
         return [(f"{times:<4} ", VALUE), (code, style), (f" {who_of(cause)}", PLAIN)]
     first = f"{clock(cause.first_ns, 1)[:8]}-" if spans and cause.count > 1 else ""
-    time = f"{first}{clock(cause.last_ns, 1)[:8]}"
+    time = f"{first}{clock(cause.first_ns if cause.lasts else cause.last_ns, 1)[:8]}"
     who, what = who_of(cause), what_of(cause)
     return [
         (f"{time:>17} " if spans else f"{time} ", DIM),

@@ -142,7 +142,7 @@ class Held(NamedTuple):
 class Cause(Struct):
     """Findings with one code, verdict and cause about one member, client or broker, or joined (`key`: of the first).
 
-    `who`: clients, or brokers. `finding`: the last one.
+    `who`: clients, or brokers. `finding`: the last one. `lasts`: an incident that lasts until now.
     """
 
     finding: Finding
@@ -152,9 +152,10 @@ class Cause(Struct):
     first_ns: int
     last_ns: int
     count: int = 1
+    lasts: bool = False
 
     @property
     def sort(self) -> tuple[str, ...]:
         """Return the properties by which a cursor finds it again."""
         finding = self.finding
-        return finding.code, finding.verdict, finding.blame, finding.cause or ""
+        return finding.code, finding.verdict, finding.blame, finding.cause or "", "now" if self.lasts else ""

@@ -9,12 +9,14 @@ import pytest
 
 from kshark import limits
 from kshark.analysis import Extent
+from kshark.live.screen.causes import by_hurt
 from kshark.live.screen.columns import Seen, seconds
 from kshark.live.screen.holdings import by_member
 from kshark.live.screen.rows import Row
 from kshark.offset_ranges import OffsetRanges
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND, TOPIC, Conversation
-from tests.live.screen.playing import Playing, talked
+from tests.incidents import test_requests
+from tests.live.screen.playing import Playing, screen_of, talked
 from tests.packets import batch
 
 SECOND_NS = 1_000_000_000
@@ -55,6 +57,19 @@ def test_a_request_without_an_answer_has_none() -> None:
     a.share_fetch(epoch=0)
     a.connection.close()
     assert row_of(talked(talk), "a").talks[-1].error is None
+
+
+def test_an_incident_that_lasts_comes_first() -> None:
+    """A broker that answers nobody is no finding until it answers again: the screen says so at once."""
+    talk = Conversation()
+    test_requests.Group(talk).asks(4)
+    playing = talked(talk)
+    picture = playing.status(playing.model.picture.now_ns + 2 * SECOND_NS) if playing.model.picture else None
+    assert picture is not None
+    first, *_ = by_hurt(picture.causes, picture.now_ns)
+    assert (first.finding.code, first.lasts) == ("BROKER_SILENT", True)
+    assert picture.verdicts.get("violation") is None
+    assert "now   BROKER_SILENT" in screen_of(picture, (80, 24))
 
 
 def test_only_the_last_requests_are_kept() -> None:
