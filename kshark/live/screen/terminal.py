@@ -36,6 +36,7 @@ class Terminal:
         self._changed = changed
         self._modes: list[Any] | None = None
         self._left = b""
+        self._is_closed = False
         self._handlers: dict[int, Any] = {}
 
     def enter(self) -> None:
@@ -68,6 +69,7 @@ class Terminal:
 
     def close(self) -> None:
         """Restore the terminal, and close what was opened."""
+        self._is_closed = True
         self.leave()
         if self._output >= 0:
             os.close(self._output)
@@ -128,6 +130,8 @@ class Terminal:
         self._continued(number, frame)
 
     def _continued(self, number: int, frame: FrameType | None) -> None:
+        if self._is_closed:  # a signal of before, whose handler comes after that of SIGINT
+            return
         with self.lock, suppress(OSError, termios.error):  # the end of a terminal is a SIGCONT too
             self.enter()
         self._changed()
