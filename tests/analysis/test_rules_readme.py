@@ -50,6 +50,7 @@ def test_explain_prints_the_new_rules(followed: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 def test_what_judges_rules_accepts_them(followed: Path) -> None:
     write = "from tests.analysis.rules import catalogue, promises"

@@ -58,6 +58,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
+@pytest.mark.slow
 def test_what_spark_submit_says_counts(tmp_path: Path, of_one_process: str) -> None:
     settings = {
         "spark.eventLog.enabled": "true",
@@ -93,6 +94,7 @@ def used(folder: Path) -> dict[str, str]:
     return properties
 
 
+@pytest.mark.slow
 @needs_proc
 def test_executors_that_have_no_kshark_are_sent_it_and_what_a_killed_one_did_is_done_again(
     tmp_path: Path, elsewhere: Path, capsys: pytest.CaptureFixture[str]

@@ -53,6 +53,7 @@ def test_a_report_from_spark_is_the_one_of_one_process(
     assert by_spark(capsys, captures / "three", str(captures / "tables")) == expected
 
 
+@pytest.mark.slow
 def test_a_large_capture_is_counted_by_many_tasks(
     spark: Any, capsys: pytest.CaptureFixture[str], captures: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

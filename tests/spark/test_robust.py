@@ -59,6 +59,7 @@ def test_no_grpc(tmp_path: Path) -> None:
     assert done.stderr.endswith("; pip install 'kshark[connect]'\n")
 
 
+@pytest.mark.slow
 def test_a_worker_s_python_without_pyarrow(tmp_path: Path) -> None:
     python = python_without(tmp_path, "pyarrow")
     done = kshark_spark("check", EPOCHS, *HERE, "--conf", f"spark.pyspark.python={python}")
