@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 #: The status is told so often.
 _STATUS_S: Final = 0.25
 #: After a signal, packets that were captured before it are judged for so long.
-_LAST_S: Final = 1.5
+_LAST_S: Final = 1.0
 #: And messages of these packets that are only complete at the end, for so much longer.
-_CLOSING_S: Final = 1.5
+_CLOSING_S: Final = 1.0
 _EVENTS: Final = 1_000
 
 
