@@ -37,6 +37,8 @@ class Terminal:
         self._modes: list[Any] | None = None
         self._left = b""
         self._is_closed = False
+        #: True while SIGTSTP is handled: a SIGCONT may come in the middle of it.
+        self._is_stopping = False
         self._handlers: dict[int, Any] = {}
 
     def enter(self) -> None:
@@ -121,16 +123,19 @@ class Terminal:
         self._changed()
 
     def _stopped(self, number: int, frame: FrameType | None) -> None:
-        """Restore the terminal, and stop."""
+        """Restore the terminal, stop, and show the screen again when the process continues."""
+        self._is_stopping = True
         with self.lock:
             self.leave()
         before = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)
         signal.signal(signal.SIGTSTP, before)
+        self._is_stopping = False
         self._continued(number, frame)
 
     def _continued(self, number: int, frame: FrameType | None) -> None:
-        if self._is_closed:  # a signal of before, whose handler comes after that of SIGINT
+        # a handler may come late: after that of SIGINT, which has a lower number
+        if self._is_closed or self._is_stopping:
             return
         with self.lock, suppress(OSError, termios.error):  # the end of a terminal is a SIGCONT too
             self.enter()
