@@ -30,7 +30,7 @@ _HEAD: Final = struct.Struct("<IIIIIII")
 
 
 def batch_of(packets: int, lengths: tuple[int, ...]) -> PacketBatch:
-    """Return packets of these lengths, one behind the other."""
+    """Return packets of these lengths, one after the other."""
     order = Random(1)
     length = np.array([order.choice(lengths) for _ in range(packets)], np.int64)
     number = np.arange(1, packets + 1)

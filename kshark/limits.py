@@ -49,6 +49,10 @@ FRAGMENTS: Final = 8_192
 FRAGMENT_NS: Final = 5_000_000_000
 #: Kinds of packets without TCP that are counted separately.
 PACKET_KINDS: Final = 256
+#: Bytes that a running capture keeps of a packet, and captured packets on disk that wait to be judged, if no others are
+#: asked for.
+SNAP_LENGTH: Final = 262_144
+SPOOL_BYTES: Final = 4 << 30
 #: TCP connections whose state is held at the same time, 4 kB each; beyond it the ones idle for longest are forgotten.
 #: The batch that exceeds it may open 15,000 more: 25,000 take 220 MB.
 FLOWS: Final = 20_000

@@ -62,6 +62,14 @@ class EndsOf(Protocol):
     def __getitem__(self, pair: int, /) -> Ends: ...
 
 
+class Lost(NamedTuple):
+    """Packets for which the kernel had no room: the times of the packets before and after them, and their number."""
+
+    since_ns: int
+    until_ns: int
+    packets: int
+
+
 class Tick(NamedTuple):
     """The time of a running capture: all packets up to then were captured, and went before it.
 

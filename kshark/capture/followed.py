@@ -22,7 +22,7 @@ from kshark.capture.source import HEAD, reader_for
 from kshark.capture.stop import Stop
 from kshark.errors import Damaged, NoCapture, UnreadableInput
 from kshark.limits import BATCH_BYTES
-from kshark.model import PacketBatch, Weird
+from kshark.model import Lost, PacketBatch, Weird
 from kshark.units import counted
 
 #: The file is asked for more bytes so often, its folder for new files after so many times, and packets wait no longer
@@ -102,7 +102,7 @@ class Followed:
         self.interfaces = (self.name,)
         #: As of LiveCapture: the file says itself, in weirds, what its capture lost.
         self.dropped = 0
-        self.losses: tuple[tuple[int, int, int], ...] = ()
+        self.losses: tuple[Lost, ...] = ()
         self.down: tuple[str, ...] = ()
         #: An error that ended the reading after packets were judged.
         self.fault, self.has_failed = "", False

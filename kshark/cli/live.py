@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kshark.capture.paths import STANDARD_INPUT, is_remote
 from kshark.cli.apis import add_dissectors, registry
@@ -20,6 +20,7 @@ from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_pay
 from kshark.cli.shown import add_filter, begin_capture, filtered
 from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
+from kshark.limits import SNAP_LENGTH, SPOOL_BYTES
 from kshark.live import Consumer
 from kshark.live.running import Running, ended_by_signals
 from kshark.pipeline import Engine, Options
@@ -29,8 +30,6 @@ from kshark.run import Run
 if TYPE_CHECKING:
     from kshark.capture.followed import Followed
     from kshark.capture.live import LiveCapture
-
-SPOOL_BYTES: Final = 4 << 30
 
 EXAMPLES = (
     "kshark live -i eth0 -f 'tcp port 9092'",
@@ -66,7 +65,7 @@ def arguments(parser: Parser) -> None:
         "-s",
         dest="snap_length",
         type=count,
-        default=262_144,
+        default=SNAP_LENGTH,
         metavar="BYTES",
         help="bytes to capture of each packet (262144)",
     )

@@ -29,7 +29,7 @@ class Ticks:
     def tick(self, time_ns: int, clock_ns: int) -> int:
         """Return the capture's clock at a tick; `clock_ns` was the clock before it.
 
-        The clock does not run backwards. After a step forward it is behind the ticks, until the next packet.
+        The clock does not run backwards. After a step forward it is earlier than the ticks, until the next packet.
         """
         passed_ns, self._last_ns = time_ns - self._last_ns, time_ns
         return min(clock_ns + passed_ns, time_ns) if 0 < passed_ns < SILENCE_NS and time_ns > clock_ns else clock_ns

@@ -1,21 +1,13 @@
-"""The interface of consumers of a running capture, and the status that they are told."""
+"""The interface of consumers of a running capture, and the status of the capture."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
-from kshark.model import Event, Finding, PacketBatch
-
-
-class Lost(NamedTuple):
-    """Packets for which the kernel had no room: their number, and the time of the packets before and after them."""
-
-    since_ns: int
-    until_ns: int
-    packets: int
+from kshark.model import Event, Finding, Lost, PacketBatch
 
 
 class Status(Struct):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kshark.live.consumer import Lost, Status
+from kshark.live.consumer import Status
+from kshark.model import Lost
 from kshark.output.spans import DIM, PLAIN, WARN, Line
 from kshark.units import clock, counted, duration, number, safe, size
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from kshark.live.consumer import Consumer, Lost, Status
+from kshark.live.consumer import Consumer, Status
 from kshark.model import Event, Finding, Message, PacketBatch, Tick, Weird
 from kshark.pipeline import Engine
 from kshark.run import Run
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kshark.capture.followed import Followed
     from kshark.capture.live import LiveCapture
 
-#: The status is told so often.
+#: Time between two statuses.
 _STATUS_S: Final = 0.25
 #: After a signal, packets that were captured before it are judged for so long.
 _LAST_S: Final = 1.0
@@ -145,7 +145,7 @@ class Running:
             time.time_ns(),
             self.totals.packets,
             capture.dropped,
-            tuple(Lost(*loss) for loss in capture.losses),
+            tuple(capture.losses),
             tuple(capture.down),
             0 if last else capture.delay_ns,
             0 if last else capture.waiting,

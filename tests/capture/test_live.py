@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -206,3 +207,22 @@ def test_without_scapy_one_sentence_says_so() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout == "a capture filter needs scapy: pip install 'kshark[live]'\n"
+
+
+@pytest.mark.live
+@needs_rights
+@pytest.mark.parametrize("interface", ["lo", "any"])
+def test_packets_that_are_only_counted_are_as_many_as_those_read(interface: str, server: socket.socket) -> None:
+    """On loopback, where the kernel captures each packet twice, too."""
+    port = server.getsockname()[1]
+    counted, read = LiveCapture(interface, bpf=f"tcp port {port}"), LiveCapture(interface, bpf=f"tcp port {port}")
+
+    items = captured(read, lambda: talk(server, 300_000))
+    expected = sum(len(item.number) for item in items if isinstance(item, PacketBatch))
+    packets, until = 0, time.monotonic() + PATIENCE_S
+    while packets < expected and time.monotonic() < until:
+        packets += counted.rest()
+        time.sleep(0.05)
+
+    assert packets == expected
+    counted.close()

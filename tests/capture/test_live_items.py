@@ -27,7 +27,7 @@ class Scripted(LiveCapture):
 
     def _start(self, *_: object) -> tuple[SpoolReader, subprocess.Popen[bytes]]:
         ours, self.control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        child.send(self.control, "ready", hardware=[ETHER], blocks=[256])
+        child.send(self.control, "ready", hardware=[ETHER])
         return SpoolReader(ours), subprocess.Popen(["true"])
 
 
@@ -53,7 +53,7 @@ def packets(*times_ms: int) -> bytes:
     return block(*(Seen(ETHERNET_FRAME, BEGAN_NS + time_ms * MS) for time_ms in times_ms))
 
 
-def told(item: object) -> object:
+def content(item: object) -> object:
     """A batch by the times of its packets, a weird by its code, a tick by its time."""
     if isinstance(item, PacketBatch):
         return [(time_ns - BEGAN_NS) // MS for time_ns in item.time_ns.tolist()]
@@ -74,7 +74,7 @@ def test_a_tick_comes_after_the_packets_before_it(capture: Scripted, tmp_path: P
         (child.BLOCK_RECORD, 0, packets(55)),
     )
 
-    assert [*map(told, found)] == [[10, 20], 50, "PACKETS_SORTED", [55, 60]]
+    assert [*map(content, found)] == [[10, 20], 50, "PACKETS_SORTED", [55, 60]]
 
 
 def test_dropped_packets_are_a_loss_between_two_times(capture: Scripted, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_dropped_packets_are_a_loss_between_two_times(capture: Scripted, tmp_pat
         (child.BLOCK_RECORD, 0, packets(900)),
     )
 
-    assert [*map(told, found)] == [[10], "PACKETS_DROPPED", [900]]
+    assert [*map(content, found)] == [[10], "PACKETS_DROPPED", [900]]
     (loss,) = capture.losses
     assert [(time_ns - BEGAN_NS) // MS for time_ns in loss[:2]] == [10, 900]
     assert (loss.packets, capture.dropped) == (7, 7)
@@ -102,7 +102,7 @@ def test_an_interface_that_was_down_is_noted_when_it_is_up_again(capture: Script
         (child.BLOCK_RECORD, 0, packets(5000)),
     )
 
-    assert [*map(told, found)] == [[10], "INTERFACE_DOWN", [5000]]
+    assert [*map(content, found)] == [[10], "INTERFACE_DOWN", [5000]]
     assert isinstance(found[1], Weird)
     assert found[1].by_ns == 3000 * MS
     assert "lo was down for 3.0 s" in found[1].detail
@@ -113,7 +113,7 @@ def test_a_capture_process_that_vanishes_is_a_fault(capture: Scripted, tmp_path:
     assert [*spool.write(child.BLOCK_RECORD, 0, 0, packets(10))] == []
     capture.control.close()
 
-    assert [told(item) for item in capture if item is not None] == [[10]]
+    assert [content(item) for item in capture if item is not None] == [[10]]
     assert capture.has_failed
     assert capture.fault == "lo: the capture process has ended unexpectedly"
 

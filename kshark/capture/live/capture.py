@@ -17,20 +17,25 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kshark.capture.in_order import TimeOrder
 from kshark.capture.live import child
 from kshark.capture.live.filters import ANY, program_of
-from kshark.capture.live.kernel_blocks import BLOCK_HEADER_BYTES, COOKED, LINK_TYPES, batch_of, packets_of
+from kshark.capture.live.kernel_blocks import (
+    ARPHRD_LOOPBACK,
+    BLOCK_HEADER_BYTES,
+    COOKED,
+    LINK_TYPES,
+    batch_of,
+    packets_of,
+)
 from kshark.capture.live.rights import User
 from kshark.capture.live.spool import Record, SpoolReader
 from kshark.errors import UnreadableInput, UsageError
-from kshark.model import PacketBatch, Tick, Weird
-from kshark.rate_limit import WeirdLimit
+from kshark.limits import SNAP_LENGTH, SPOOL_BYTES
+from kshark.model import Lost, PacketBatch, Tick, Weird
 
-SNAP_LENGTH: Final = 262_144
-SPOOL_BYTES: Final = 4 << 30
 _SEGMENT_BYTES: Final = 32 << 20
 #: The last losses that are kept, each with its time.
 _LOSSES: Final = 100
@@ -44,14 +49,6 @@ _MISSING_RIGHTS: Final = (
     "{names}: capturing needs root, or the capability CAP_NET_RAW: sudo kshark live ..., or sudo setpriv "
     "--reuid=$(id -u) --regid=$(id -g) --init-groups --inh-caps=+net_raw --ambient-caps=+net_raw kshark live ..."
 )
-
-
-class Loss(NamedTuple):
-    """Packets for which the kernel had no room: the times of the packets before and after them, and their number."""
-
-    since_ns: int
-    until_ns: int
-    packets: int
 
 
 class LiveCapture:
@@ -79,7 +76,7 @@ class LiveCapture:
         self.interfaces = interfaces
         #: Packets for which the kernel had no room, and the last of these losses.
         self.dropped = 0
-        self.losses: deque[Loss] = deque(maxlen=_LOSSES)
+        self.losses: deque[Lost] = deque(maxlen=_LOSSES)
         #: Interfaces that are down, and since when.
         self.down: dict[str, int] = {}
         #: What stands in the way of the capture, as a sentence; empty if nothing does.
@@ -95,8 +92,9 @@ class LiveCapture:
         #: True until there is a packet after the last loss.
         self._loss_is_open = False
         self._stops = False
-        self._limit = WeirdLimit()
         self._in_order = TimeOrder()
+        #: How much of a block is read to count its packets; all of it where loopback's copies are left out.
+        self._counted_bytes: tuple[int, ...] = (BLOCK_HEADER_BYTES,)
         programs = [program_of(bpf, name, snap_length) for name in _known(interfaces)]
         self._news = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._is_open = True
@@ -125,7 +123,6 @@ class LiveCapture:
             yield from self._in_order.flush()
             for name in [*self.down]:
                 yield self._was_down(name, time.time_ns())
-            yield from self._limit.close()
         finally:
             self.close()
 
@@ -145,14 +142,21 @@ class LiveCapture:
         return max(0, time.time_ns() - self._read_ns) if self._spool.waiting > 0 and self._read_ns else 0
 
     def rest(self) -> int:
-        """Return the number of packets that were captured and not read, without reading them as batches."""
+        """Read the rest only to count its packets; return their number."""
         packets = 0
-        while (record := self._spool.read(BLOCK_HEADER_BYTES)) is not None:
+        while (record := self._spool.read(*self._counted_bytes)) is not None:
             if record.kind == child.BLOCK_RECORD:
-                packets += packets_of(record.data)
+                packets += self._count(record)
             elif record.kind == child.DROPS_RECORD:
                 self._lose(record)
         return packets
+
+    def _count(self, record: Record) -> int:
+        """Return the number of packets that a block gives: of loopback, half of them."""
+        if self._counted_bytes:
+            return packets_of(record.data)
+        batch = batch_of(record.data, self.link_types[record.interface], 1)
+        return 0 if batch is None else len(batch.number)
 
     def stop(self) -> None:
         """End the iteration after all packets received until now; from any thread or signal handler."""
@@ -203,6 +207,8 @@ class LiveCapture:
             COOKED if name == ANY else LINK_TYPES.get(hardware, -1)
             for name, hardware in zip(self.interfaces, said["hardware"], strict=True)
         ]
+        if ANY in self.interfaces or ARPHRD_LOOPBACK in said["hardware"]:
+            self._counted_bytes = ()
         for name, link_type, hardware in zip(self.interfaces, link_types, said["hardware"], strict=True):
             if link_type < 0:
                 self.close()
@@ -259,7 +265,7 @@ class LiveCapture:
         """Count dropped packets; return their number."""
         drops = int.from_bytes(record.data, sys.byteorder)
         self.dropped += drops
-        self.losses.append(Loss(self._time_ns, time.time_ns(), drops))
+        self.losses.append(Lost(self._time_ns, time.time_ns(), drops))
         self._loss_is_open = True
         return drops
 

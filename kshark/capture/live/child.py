@@ -32,7 +32,7 @@ SO_ATTACH_FILTER = 26
 ETH_P_ALL = 3
 SIOCGIFFLAGS = 0x8913
 IFF_UP = 0x1
-PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 24, 38, 47, 4
+PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 CAPABILITY_VERSION_3 = 0x20080522
 
 #: The kernel gives a block to us when it is full, or after RETIRE_MS. All blocks together last 12.8 s if few packets
@@ -243,11 +243,7 @@ class Capture:
         self._tick_ms = 0
         self._ends_ms: int | None = None
         self._is_full = False
-        self._send(
-            "ready",
-            hardware=[ring.hardware for ring in self._rings],
-            blocks=[ring.blocks for ring in self._rings],
-        )
+        self._send("ready", hardware=[ring.hardware for ring in self._rings])
 
     def run(self) -> None:
         waiting = select.poll()

@@ -90,8 +90,8 @@ def remedy(cause: Cause, width: int, most: int) -> list[Line]:
     """Return what happened, if the line of the cause has no room for it, and what to do: at most so many lines."""
     advice = advice_of(cause)
     lines = [*folded([("  → ", GOOD), (advice, PLAIN)], width, 4)] if advice else []
-    told = sum(cells(text) for text, _ in cause_line(cause, 0, width)) <= width
-    happened = [] if told else [*folded([("    ", PLAIN), (sentence_of(cause), DIM)], width, 4)]
+    fits = sum(cells(text) for text, _ in cause_line(cause, 0, width)) <= width
+    happened = [] if fits else [*folded([("    ", PLAIN), (sentence_of(cause), DIM)], width, 4)]
     return [*_cut(happened, max(most - len(lines), most // 2)), *_cut(lines, most - min(len(happened), most // 2))][
         :most
     ]
