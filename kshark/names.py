@@ -5,7 +5,7 @@ The dissectors mark the fields (`name_in`); this module depends on no particular
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +13,6 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.codec.paths import Names, paths, values
-from kshark.facts import Coming, Fact, Kind
 from kshark.model import Message
 from kshark.registry import Registry
 from kshark.schema import Field
@@ -49,9 +48,8 @@ def has_pairs(field: Field) -> bool:
 class TopicNames:
     """Topic names that a capture shows, across connections; `learn` takes messages in the order of the time line.
 
-    `by_id` has every name learned so far. Beyond limits.TOPICS ids, names are not kept and `full` is true. `add_facts`
-    takes the names learned elsewhere; each is valid from its packet on, and `reach` moves the time line forward. A name
-    learned after the time line has passed its packet keeps that packet.
+    `by_id` has every name learned so far. Beyond limits.TOPICS ids, names are not kept and `full` is true. `reach`
+    moves the time line forward.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -59,9 +57,6 @@ class TopicNames:
         self.full = False
         #: The latest packet that the time line has reached.
         self.packet = 0
-        self._coming = Coming()
-        #: Ids whose names were learned elsewhere.
-        self._elsewhere = set(self.by_id)
         self._since: dict[str, int] = dict.fromkeys(self.by_id, 0)
         self._registry = registry
         self._of_messages: dict[tuple[Any, Any, str], tuple[Pair, ...]] = {}
@@ -95,25 +90,9 @@ class TopicNames:
         elif "body" in opened:
             self._learn_pairs(self._of_message(opened["api_key"], opened["version"], opened["kind"]), opened["body"])
 
-    def add_facts(self, facts: Iterable[Fact]) -> None:
-        """Add topic names that were learned elsewhere."""
-        self._coming.add(facts)
-
     def reach(self, packet: int) -> None:
-        """Move the time line forward to this packet: names learned elsewhere before it become known."""
+        """Move the time line forward to this packet."""
         self.packet = max(self.packet, packet)
-        for fact in self._coming.before(self.packet):
-            if fact.key not in self._since:
-                self._elsewhere.add(fact.key)
-                self.add(fact.key, fact.value, fact.packet)
-
-    def taught(self, kind: Kind) -> Iterator[Fact]:
-        """Yield the names that messages here showed first."""
-        return (
-            Fact(kind, topic_id, self.by_id[topic_id], since)
-            for topic_id, since in self._since.items()
-            if topic_id not in self._elsewhere
-        )
 
     def add(self, topic_id: str, name: str, packet: int) -> None:
         """Add a name shown by this packet; the first name of an id stays."""

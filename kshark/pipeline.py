@@ -19,15 +19,14 @@ from typing import TYPE_CHECKING, Final
 
 from kshark.codec.masking import Masking
 from kshark.exchange import BodyWitness, Decoders, ExchangeStage
-from kshark.facts import Fact, Question
 from kshark.framing import Framing
 from kshark.link import Link
-from kshark.model import Event, Moment, PacketBatch, Segments, Tick, Weird
+from kshark.model import Event, PacketBatch, Tick, Weird
 from kshark.proxy import ProxyStage
-from kshark.reassembly import Copies, Reassembly
+from kshark.reassembly import Reassembly
 from kshark.records import Opening, make_reader
 from kshark.registry import Registry
-from kshark.tls import KeyLog, TlsStage
+from kshark.tls import TlsStage
 
 if TYPE_CHECKING:
     from kshark.embedded import Embedding
@@ -115,8 +114,7 @@ class Back:
     After it, bytes inside messages are opened and secrets are masked, if the options ask for it.
     """
 
-    def __init__(self, options: Options, registry: Registry, *, asking: bool = False) -> None:
-        """`asking`: see kshark.embedded.Embedding."""
+    def __init__(self, options: Options, registry: Registry) -> None:
         self.records = make_reader(options.records, options.payload, exact=options.exact)
         masking = None if options.secrets else Masking()
         self.decoders = Decoders(registry, self.records, options.bodies, exact=options.exact, masking=masking)
@@ -125,7 +123,7 @@ class Back:
         if options.embedded:
             from kshark.embedded import Embedding  # imported only by consumers that show bodies
 
-            self.embedding = Embedding(registry, self.records, asking=asking, secrets=options.secrets)
+            self.embedding = Embedding(registry, self.records, secrets=options.secrets)
 
     @property
     def names(self) -> TopicNames | None:
@@ -172,61 +170,3 @@ class Engine:
         for item in items:
             yield from self.feed(item)
         yield from self.close()
-
-
-class Share:
-    """The stages after the link, for some of a capture's connections.
-
-    All connections between the same two ends belong to one share. `facts` are those that other shares learned, given
-    before the first segments. Afterwards `taught` are the facts learned here, and `asked` the questions asked here with
-    their answers. If `Facts.changed` is true for one of these, the share must be decoded again with more facts.
-    """
-
-    def __init__(
-        self, options: Options | None = None, registry: Registry | None = None, facts: Iterable[Fact] = ()
-    ) -> None:
-        asked = options or Options()
-        registry = registry or Registry(asked.dissectors)
-        self._reassembly = Reassembly(exact=asked.exact)
-        self._proxy = ProxyStage()
-        self._tls = TlsStage(asked.tls_keys)
-        self._framing = Framing(
-            BodyWitness(registry), asked.kafka_ports, max_request_bytes=asked.max_request_bytes, asking=True
-        )
-        self._back = Back(asked, registry, asking=True)
-        known_facts = [*facts]
-        self._framing.brokers.add_facts(known_facts)
-        if self._back.embedding is not None:
-            self._back.embedding.add_facts(known_facts)
-
-    def feed(self, segments: Segments) -> Iterator[list[Event]]:
-        """Yield the pages of these segments."""
-        chunks = self._tls.feed(self._proxy.feed(self._reassembly.feed(segments)))
-        return self._back.feed(self._framing.feed(chunks))
-
-    def close(self, end: Moment) -> Iterator[list[Event]]:
-        """Yield the last pages: the capture ends there."""
-        chunks = self._tls.feed(self._proxy.feed(self._reassembly.close(end, whole=False)))
-        return self._back.feed(self._framing.close(chunks))
-
-    @property
-    def tls_keys(self) -> KeyLog:
-        """The secrets with which TLS is decrypted; a capture may add some."""
-        return self._tls.keys
-
-    @property
-    def copies(self) -> Copies:
-        """The copies found here, to be reported for all shares together."""
-        return self._reassembly.copies
-
-    @property
-    def taught(self) -> Iterator[Fact]:
-        yield from self._framing.brokers.taught
-        if self._back.embedding is not None:
-            yield from self._back.embedding.taught
-
-    @property
-    def asked(self) -> Iterator[Question]:
-        yield from self._framing.brokers.asked
-        if self._back.embedding is not None:
-            yield from self._back.embedding.asked

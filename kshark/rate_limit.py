@@ -38,11 +38,7 @@ class RateLimit:
 
 
 class WeirdLimit(RateLimit):
-    """Pass the first `limit` weirds of each code; `close` gives one more per code, which stands for the others.
-
-    Each range of a capture has its own limit. A limit for the whole capture receives, range after range, the weirds
-    that passed there and then those of `held`.
-    """
+    """Pass the first `limit` weirds of each code; `close` gives one more per code, which stands for the others."""
 
     def __init__(self, limit: int = limits.WEIRDS_PER_FLOW) -> None:
         super().__init__()
@@ -63,12 +59,9 @@ class WeirdLimit(RateLimit):
         first, size, times = (held.first_packet, held.size, held.times) if held is not None else (begin, 0, 0)
         self._held[weird.code] = replace(weird, first_packet=first, size=size + weird.size, times=times + weird.times)
 
-    def held(self) -> Iterator[Weird]:
-        """Yield one weird per code for all that were not passed, in the order of the last of them."""
-        yield from sorted(self._held.values(), key=lambda weird: (weird.packet, weird.code))
-        self._held.clear()
-
     def close(self) -> Iterator[Weird]:
-        """Yield the same, with their number as detail."""
-        for held in self.held():
+        """Yield one weird per code for all that were not passed, in the order of the last of them."""
+        held_weirds = sorted(self._held.values(), key=lambda weird: (weird.packet, weird.code))
+        self._held.clear()
+        for held in held_weirds:
             yield replace(held, detail=f"{held.times} more, the last one: {held.detail}")

@@ -1,8 +1,7 @@
-"""Find the first record of a pcap file, or block of a pcapng file, after any byte, by its form: likely, never certain.
+"""Find the next record of a damaged pcap file by its form: likely, never certain.
 
-Neither format has markers, and captures of Kafka may contain captures. So a record counts if a chain of records begins
-there that continues for SPAN bytes, and the reader of ranges proves them: each range must end where the next one
-begins.
+The format has no markers, and captures of Kafka may contain captures. So a record counts if a chain of records begins
+there that continues for SPAN bytes.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from kshark.capture.formats import LONGEST, SMALLEST_BLOCK, Format
-from kshark.limits import BLOCK_BYTES
+from kshark.capture.formats import LONGEST, Format
 
 #: Bytes of the chain. Of 300 positions in a capture whose packets hold pcaps, a chain of 3 headers was wrong at 275,
 #: this length at 2.
@@ -43,23 +41,6 @@ def first_record(data: bytes, form: Format, around_s: int | None, *, to_end: boo
     return next((at for at in np.flatnonzero(likely).tolist() if records_continue(data, at, form, to_end, least)), None)
 
 
-def first_block(data: bytes, order: str, *, to_end: bool) -> int | None:
-    """Return the position in `data` of the first chain of whole blocks; None without any.
-
-    `data` begins at a multiple of four bytes of the file. A block begins and ends with its size. pcapng, section 3.1.
-    """
-    words = np.frombuffer(data, order + "u4", len(data) // 4).astype(np.int64)
-    size = words[1 : 1 + WINDOW // 4]
-    block_end = np.arange(len(size)) + size // 4
-    likely = np.flatnonzero(
-        (size >= SMALLEST_BLOCK) & (size & 3 == 0) & (size <= BLOCK_BYTES) & (block_end <= len(words))
-    )
-    likely = likely[words[block_end[likely] - 1] == size[likely]]
-    broken: set[int] = set()
-    position = next((at for at in (4 * likely).tolist() if _blocks_continue(data, at, order, to_end, broken)), None)
-    return len(data) if position is None and to_end else position
-
-
 def records_continue(data: bytes, at: int, form: Format, to_end: bool, least: int = 0) -> bool:
     """True if headers follow each other from there on; a shorter chain may end with the file, as in first_record."""
     header_at = struct.Struct(form.order + "IIII").unpack_from
@@ -75,26 +56,4 @@ def records_continue(data: bytes, at: int, form: Format, to_end: bool, least: in
         before = second
         at += form.record_header + length
         count += 1
-    return True
-
-
-def _blocks_continue(data: bytes, at: int, order: str, to_end: bool, broken: set[int]) -> bool:
-    """True if whole blocks follow each other from there on.
-
-    `broken`: blocks of chains that end early, so that each is checked once.
-    """
-    size_at = struct.Struct(order + "I").unpack_from
-    begin, chain = at, [at]
-    while at - begin <= SPAN:
-        if at + SMALLEST_BLOCK > len(data):
-            return to_end
-        (size,) = size_at(data, at + 4)
-        sound = at not in broken and SMALLEST_BLOCK <= size <= BLOCK_BYTES and not size & 3
-        if sound and at + size > len(data):
-            return to_end
-        if not sound or size_at(data, at + size - 4)[0] != size:
-            broken.update(chain)
-            return False
-        at += size
-        chain.append(at)
     return True

@@ -6,7 +6,7 @@ cost one look into a dict; answers with users' records cost a look at their topi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -14,7 +14,6 @@ from msgspec import UNSET, Struct, UnsetType
 
 from kshark import limits
 from kshark.embedded.companions import Companion, companions, ordinary
-from kshark.facts import Asked, Fact
 from kshark.model import Event, Exchange, Kind, Late, Message, Weird
 from kshark.names import TopicNames
 from kshark.places import Log, OpaqueField
@@ -56,16 +55,12 @@ class _Plans(dict[Any, _Plan | None]):
 class Embedding:
     """Decoder of the contents of messages, page by page, in the order of the time line.
 
-    `names` are the topic names known so far. `asking`: only some connections of the capture are decoded here; the stage
-    remembers the lookups of topics that other connections may name. `secrets`: credentials are shown, not masked.
+    `names` are the topic names known so far.
+    `secrets`: credentials are shown, not masked.
     """
 
-    def __init__(
-        self, registry: Registry, records: RecordsReader, *, asking: bool = False, secrets: bool = False
-    ) -> None:
+    def __init__(self, registry: Registry, records: RecordsReader, *, secrets: bool = False) -> None:
         self.names = TopicNames(registry)
-        self.asked = Asked("own topic")
-        self._asking = asking
         self._secrets = secrets
         self._registry = registry
         self._records = records
@@ -104,24 +99,11 @@ class Embedding:
             page.insert(at + 1, weird)
         return page
 
-    def add_facts(self, facts: Iterable[Fact]) -> None:
-        """Add the topic names that connections decoded elsewhere showed."""
-        self.names.add_facts(fact for fact in facts if fact.kind == "own topic")
-
-    @property
-    def taught(self) -> Iterator[Fact]:
-        """Topic names that connections here showed and that others need: ids of topics whose records are opened."""
-        own = self._registry.own_topics
-        return (fact for fact in self.names.taught("own topic") if fact.value in own)
-
     def _message(self, plan: _Plan, message: Message, request: Any) -> None:
         body = message.body
         if body is None or body is UNSET:
             return
         names: Mapping[str, str] = self.names.by_id
-        if self._asking:
-            self.names.reach(message.packet)
-            names = _Asking(names, self.asked, self.names.packet)
         if plan.names:
             self.names.learn(message)
         if plan.records is not None and ordinary(plan.records, body, names, controls=self._records.controls):
@@ -152,28 +134,6 @@ class Embedding:
             faults["EMBEDDED_LIMIT"] = f"{limits.STRUCTURES_PER_MESSAGE} structures"
         if faults:
             _mark(message, faults)
-
-
-class _Asking(Mapping[str, str]):
-    """Names of topic ids that record the lookups made while a message is read."""
-
-    def __init__(self, names: Mapping[str, str], asked: Asked, packet: int) -> None:
-        self._names = names
-        self._asked = asked
-        self._packet = packet
-
-    def __getitem__(self, key: str) -> str:
-        name = self._names.get(key)
-        self._asked.ask(key, name, self._packet + 1)
-        if name is None:
-            raise KeyError(key)
-        return name
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
 
 def _mark(message: Message, faults: Mapping[str, str]) -> None:

@@ -35,8 +35,7 @@ class Framing:
     """The stage that turns chunks into the time line.
 
     `checker` checks Kafka's messages. `kafka_ports` carry Kafka whatever the bytes show. `max_request_bytes`: the
-    longest request that the brokers accept, if the user knows it. `asking`: only some of the capture's connections come
-    here.
+    longest request that the brokers accept, if the user knows it.
 
     A connection with a hole that may still be filled waits, and the time line waits with it (Chunks.holes). A forgotten
     connection that continues is recognised by Flow.continues, which reassembly sets.
@@ -48,7 +47,6 @@ class Framing:
         kafka_ports: frozenset[int] = frozenset(),
         *,
         max_request_bytes: int | None = None,
-        asking: bool = False,
     ) -> None:
         self._checker = checker
         self._ports = kafka_ports
@@ -62,7 +60,7 @@ class Framing:
         self._waiting: dict[int, list[QueuedItem]] = {}
         self._most = request_limit(max_request_bytes)
         self._rested = Rested(self._most)
-        self._brokers = Brokers(asking=asking)
+        self._brokers = Brokers()
         self._events: list[TimelineEvent] = []
         self._cuts = Cuts()
         #: At the end of a batch, these streams are cut (their boundaries are known) and these connections are closed.

@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from kshark.limits import SILENCE_NS, SILENCE_PACKETS, STOPPED_PACKETS
 from kshark.link import disorder
-from kshark.model import Moment, PacketBatch, Weird
+from kshark.model import PacketBatch, Weird
 
 if TYPE_CHECKING:
     from kshark.link.columns import Columns, Words
@@ -64,12 +64,6 @@ class Samples(NamedTuple):
         begin, stop = self.number.searchsorted((first, end))
         return Samples(*(column[begin:stop] for column in self))
 
-    def near(self, packets: Int64s) -> Samples:
-        """Return those that are at most limits.SILENCE_PACKETS from one of these packets."""
-        after = np.searchsorted(packets, self.number - SILENCE_PACKETS)
-        rows = np.append(packets, 1 << 62)[after] <= self.number + SILENCE_PACKETS
-        return Samples(*(column[rows] for column in self))
-
 
 def joined(parts: Iterable[Samples]) -> Samples:
     """Join samples that follow each other."""
@@ -91,39 +85,22 @@ class Jump(NamedTuple):
     by_ns: int
 
 
-class ClockPart(NamedTuple):
-    """The facts of one range of a capture, for `Judge` of the whole: its jumps, the samples near them and its ends, and
-    its last packet.
-    """
-
-    jumps: list[Jump]
-    samples: Samples
-    last: int
-
-
 class Clock:
-    """The clock of a capture, or of one range of it that begins after `begin`.
+    """The clock of a capture."""
 
-    In a range, `is_part`, jumps are not judged but collected in `part`: the packets that decide may be in the next one.
-    """
-
-    def __init__(self, begin: Moment, *, is_part: bool) -> None:
-        self._begin = begin
-        self._number, self._time_ns = begin.packet, begin.time_ns
+    def __init__(self) -> None:
+        #: The last packet, and its time.
+        self._number = self._time_ns = 0
         #: The greatest time since the last step back.
-        self._latest_ns = begin.time_ns
+        self._latest_ns = 0
         #: Of the packets up to now that have one time: their number and the first of them.
-        self._same, self._same_since = 0, begin.packet
+        self._same = self._same_since = 0
         self._is_zero = False
         self._growth = disorder.Growth()
         self._judge = Judge()
-        self._is_part = is_part
-        #: Of a range: all jumps and samples.
-        self._jumps: list[Jump] = []
-        self._samples = [NONE]
         #: The last batches, and the packet up to which their samples are known or not needed.
         self._tail: deque[tuple[PacketBatch, bytes, Columns]] = deque()
-        self._sampled = begin.packet
+        self._sampled = 0
 
     def feed(self, batch: PacketBatch, buffer: bytes, columns: Columns) -> list[Weird]:
         """Return what a batch shows; `columns` are its TCP segments in `buffer`."""
@@ -146,10 +123,7 @@ class Clock:
         last = int(numbers[-1])
         self._number, self._time_ns = last, int(times[-1])
         self._tail.append((batch, buffer, columns))
-        if self._is_part:
-            self._jumps += jumps
-            self._samples.append(self._new_samples(0, last))
-        elif jumps or self._judge.asks_until:
+        if jumps or self._judge.asks_until:
             asked = [jump.packet for jump in jumps]
             first = 0 if self._judge.asks_until else asked[0] - SILENCE_PACKETS
             end = max(self._judge.asks_until, asked[-1] + SILENCE_PACKETS if asked else 0)
@@ -170,13 +144,6 @@ class Clock:
         self._judge.feed([], self._new_samples(self._number - SILENCE_PACKETS, self._number), self._number)
         self._tail.clear()
         return vars(self)
-
-    @property
-    def part(self) -> ClockPart:
-        """The facts of the range."""
-        edges = [self._begin.packet, *(jump.packet for jump in self._jumps), self._number + 1]
-        near = joined(self._samples).near(np.array(edges, np.int64))
-        return ClockPart(self._jumps, near, self._number)
 
     def _jumps_at(self, batch: PacketBatch, steps: Int64s, rows: Int64s) -> Iterator[Jump]:
         for row in rows.tolist():

@@ -89,15 +89,6 @@ class EndsTable:
         parts.append(self._number[rows_and_sides >> 1] << 1 | rows_and_sides & 1)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def keys(self, paths: Int64s) -> Words:
-        """Return the key of each path, in the form that `paths` takes; zeros for a forgotten one."""
-        row = np.minimum(np.searchsorted(self._number[: self._count], paths >> 1), self._count - 1)
-        key = np.ascontiguousarray(self._key[row].T)
-        back = (paths & 1).astype(bool)
-        key[:, back] = np.array(_reversed(key[:, back]))
-        key[:, self._number[row] != paths >> 1] = 0
-        return key
-
     def __getstate__(self) -> dict[str, Any]:
         """Return only the used rows; the slots are rebuilt, since another process has other hashes."""
         rows = {name: getattr(self, name)[: self._count] for name in _BY_ROW}

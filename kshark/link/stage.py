@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from kshark.link.clock import Clock, ClockPart
+from kshark.link.clock import Clock
 from kshark.link.columns import KEY_WORDS, Columns, Ordinary, Others, ordinary
 from kshark.link.ends import EndsTable
 from kshark.link.fragments import Fragments, Lost, Whole
@@ -36,15 +36,13 @@ class Link:
 
     `packets` counts all; `tcp` those that became segments; `fragments` those that wait for the rest of their IP packet
     or became part of one; `other` those without TCP by kind; `unread` those with a fault by its code. The last four add
-    up to the first. `exact`: each packet is read by itself. `begin`: the position before the packets, for one range of
-    a capture (`is_part`); `end` is the position of the last packet so far. `pieces`, if it is a list, gets the numbers
+    up to the first. `exact`: each packet is read by itself. `end` is the position of the
+    last packet so far. `pieces`, if it is a list, gets the numbers
     of packets that are IP fragments.
     """
 
-    def __init__(
-        self, *, exact: bool = False, begin: Moment = BEGIN, is_part: bool = False, pieces: list[int] | None = None
-    ) -> None:
-        self.end = begin
+    def __init__(self, *, exact: bool = False, pieces: list[int] | None = None) -> None:
+        self.end = BEGIN
         self.pieces = pieces
         self._exact = exact
         self.packets = 0
@@ -54,7 +52,7 @@ class Link:
         self._kinds = Unread()
         self._fragments = Fragments()
         self._table = EndsTable()
-        self._clock = Clock(begin, is_part=is_part)
+        self._clock = Clock()
         self._ticks = Ticks()
         #: Weirds of the capture, which may concern packets of the next batch.
         self._of_capture: list[Weird] = []
@@ -145,13 +143,6 @@ class Link:
         """Yield the weirds held back by their limit, and the packets that were not read."""
         yield from self._unfinished()
         yield from self._limit.close()
-        yield from self._kinds.close()
-
-    def held(self) -> Iterator[Weird | ClockPart]:
-        """Yield the same for one range of a capture, for a WeirdLimit of the whole, and the facts of its clock."""
-        yield self._clock.part
-        yield from self._unfinished()
-        yield from self._limit.held()
         yield from self._kinds.close()
 
     def _others(self, batch: PacketBatch, others: Others) -> None:

@@ -10,7 +10,6 @@ from kshark.limits import PACKET_KINDS
 from kshark.link.packet import Other
 from kshark.model import Weird
 
-_CODES: Final = ("ENVELOPE_UNREAD", "LINK_TYPE_UNKNOWN", "NOT_TCP")
 #: Counts the kinds beyond the limit.
 _FURTHER: Final = Other("further kinds", "ENVELOPE_UNREAD")
 
@@ -63,12 +62,3 @@ class Unread:
                 size=kind.size,
                 times=kind.times,
             )
-
-    def join(self, weird: Weird) -> bool:
-        """Add a weird that `close` gave for another range of the capture; False if it is another weird."""
-        if weird.code not in _CODES:
-            return False
-        self.add(
-            Other(weird.detail, weird.code), weird.packet, weird.time_ns, weird.times, weird.size, weird.first_packet
-        )
-        return True

@@ -23,7 +23,6 @@ from kshark.output.manifest import Capture, capture_of
 from kshark.output.parquet_files import FILE_BYTES, PartFile, PartFiles, without
 from kshark.output.parquet_partitions import Partitions
 from kshark.tables import Rows
-from kshark.tables.names import Names
 
 if TYPE_CHECKING:
     from kshark.conditions.filter import Filter
@@ -67,11 +66,10 @@ class Part(msgspec.Struct, frozen=True):
 class PartWriter:
     """Write events and results of the analysis, one capture after the other, to files of a part.
 
-    `wanted`: a filter that selects the exchanges with rows. `asking`: only some of a capture's connections come here;
-    see `names`.
+    `wanted`: a filter that selects the exchanges with rows.
     """
 
-    def __init__(self, attempt: Attempt, wanted: Filter | None = None, *, asking: bool = False) -> None:
+    def __init__(self, attempt: Attempt, wanted: Filter | None = None) -> None:
         pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own pools keep 30 MB more of freed memory
         self._attempt = attempt
         self._files = attempt.files()
@@ -79,7 +77,7 @@ class PartWriter:
         self._faults: dict[str, str] = {}
         self._skipped = 0
         takes = None if wanted is None else wanted.takes
-        self._rows = Rows("", records=attempt.options.get("records", False), wanted=takes, asking=asking)
+        self._rows = Rows("", records=attempt.options.get("records", False), wanted=takes)
 
     def begin(self, capture: Capture) -> None:
         """Start a capture; its events follow."""
@@ -101,11 +99,6 @@ class PartWriter:
         self._faults[name] = str(error)
         self._captures = [capture for capture in self._captures if capture.name != name]
         self._rows.fault(name, error)
-
-    @property
-    def names(self) -> Names:
-        """The names of the current capture; they receive the facts of its other connections."""
-        return self._rows.names
 
     @property
     def is_large(self) -> bool:

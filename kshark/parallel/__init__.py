@@ -1,6 +1,5 @@
-"""Parallel processing of one capture by processes that share no memory (Spark).
+"""Judge the exchanges of a capture in buckets, by tasks that share no memory (Spark).
 
-The capture is split three times: ranges of packets (kshark.capture.ranges) become segments, shares of connections
-(segments, decoding) become exchanges, and buckets of members (sorting, judging) become findings. Findings do not depend
-on the splits.
+Exchanges go to buckets of members (sorting), and each bucket is judged (judging). Findings do not depend on the number
+of buckets.
 """

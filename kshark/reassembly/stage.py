@@ -110,11 +110,8 @@ class Reassembly:
         """The connections captured twice; complete after `close`."""
         return self._past.copies
 
-    def close(self, end: Moment, weirds: Iterable[Weird] = (), *, whole: bool = True) -> Chunks:
-        """End the capture: holes become gaps, open connections are closed.
-
-        `whole` False: these were not all of its connections; the caller reports the copies of all parts together.
-        """
+    def close(self, end: Moment, weirds: Iterable[Weird] = ()) -> Chunks:
+        """End the capture: holes become gaps, open connections are closed."""
         out: list[Item] = [*weirds]
         self._expire(end.clock_ns, out)
         for connection in sorted(self._connections.values(), key=lambda connection: connection.flow.id):
@@ -123,8 +120,7 @@ class Reassembly:
         self._connections.clear()
         self._holed.clear()
         self._past.close()
-        if whole:
-            out += self.copies.weirds(end)
+        out += self.copies.weirds(end)
         return Chunks(out, {}, np.array([end.packet]), np.array([end.clock_ns]))
 
     def _expire(self, clock_ns: int, out: list[Item]) -> None:

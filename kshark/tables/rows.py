@@ -44,8 +44,7 @@ class Rows:
     its events fill, `rest` the blocks that are not full at the end; `feed` returns the rows of one event. The row of an
     exchange comes when the exchange is complete, the row of a connection when it ends.
 
-    `records`: add a row for each record too. `wanted`: selects the exchanges that have rows. `asking`: only some
-    connections of the capture come here; `names` receives the facts of the others.
+    `records`: add a row for each record too. `wanted`: selects the exchanges that have rows.
     """
 
     def __init__(
@@ -54,9 +53,7 @@ class Rows:
         *,
         records: bool = False,
         wanted: Callable[[Exchange], bool] | None = None,
-        asking: bool = False,
     ) -> None:
-        self._asking = asking
         self._held = PendingRows(TABLES, records=records)
         self._wanted = wanted
         self._takes: Final[dict[type, Callable[[Any], None]]] = {
@@ -75,7 +72,7 @@ class Rows:
     def begin(self, capture: str) -> None:
         """Start another capture."""
         self.capture = capture
-        self.names = Names(asking=self._asking)
+        self.names = Names()
         self._connections: dict[int, OpenConnection] = {}
         self._first_packets = array("q")
 
@@ -147,7 +144,6 @@ class Rows:
 
     def _late(self, event: Late) -> None:
         self._connections[event.flow].late(event.packet)
-        self.names.reach(event.packet)
 
     def _half_closed(self, event: HalfClosed) -> None:
         connection = self._connection(event.flow)
@@ -157,7 +153,6 @@ class Rows:
         connection = self._connection(event.flow)
         del self._connections[event.flow.id]
         self._add_unnamed(connection, connection.now())
-        self.names.reach(event.packet)
         node, cluster = self.names.node(event.flow.broker), self.names.cluster_id(event.flow.broker)
         self._held.rows["flows"].append(flow_row(connection, event, node, cluster))
 
@@ -179,8 +174,6 @@ class Rows:
         if first is None or (self._wanted is not None and not self._wanted(exchange)):
             return
         held, names = self._held, self.names
-        if self._asking:
-            names.reach(exchange.packet)
         where = connection.where or self._named(connection, first)
         after = connection.last_request if request is None else None
         held.exchanges.append((exchange, where, asked_at, position, after))

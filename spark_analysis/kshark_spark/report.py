@@ -1,7 +1,6 @@
 """Create the parts of a report, one per capture, in tasks: from the capture's packets, or from its rows in tables.
 
-Small captures share a task. For a large capture, the tasks of its shares and buckets count their events, and the driver
-adds the counts. If only a part of it is requested, one task reads it.
+One task reads a capture; small captures share a task.
 """
 
 from __future__ import annotations
@@ -11,35 +10,24 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
-from itertools import compress, groupby
-from operator import add, itemgetter
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kshark.analysis import Listed, ListedSession, PackedSessions
 from kshark.capture.numbering import Locate
 from kshark.capture.paths import absolute
-from kshark.cli.apis import registry
-from kshark.cli.check import selection
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
-from kshark.cli.reporting import OPTIONS, Part, Reporting, part_of
+from kshark.cli.reporting import OPTIONS, Part, Reporting
 from kshark.cli.shown import display_filter, filtered
 from kshark.cli.source import Source
-from kshark.facts import Fact, Question
-from kshark.model import Event, Opened
-from kshark.output.parquet_findings import FindingRows
+from kshark.model import Event
 from kshark.pipeline import Options
-from kshark.registry import Registry
-from kshark.report.collected import Collected
-from kshark.report.collector import Collector
 from kshark.report.names import base_names
-from kshark.report.summing import Origin
 from kshark.tables.captures import grouped
-from kshark.tables.events import BEFORE, MESSAGES, EventTimeline, PositionedEvent
-from kshark_spark.large import Analysed, analysed
-from kshark_spark.plan import Plan, Sizes, are_split, located
+from kshark.tables.events import BEFORE, MESSAGES, EventTimeline
 from kshark_spark.rows import Batches, batch_of, collected, read_all, results
 from kshark_spark.session import cores_of
 
@@ -48,7 +36,6 @@ if TYPE_CHECKING:
 
     from kshark_spark.tables import Tables
 
-DEFAULT: Final = Sizes()
 #: A pickled Part for each capture.
 PARTS: Final = "capture string, part binary"
 #: The tables from which events are rebuilt.
@@ -71,15 +58,10 @@ _OPTIONS: Final = (
 _SCHEMA: Final = pa.schema([("capture", pa.string()), ("part", pa.binary())])
 
 
-def parts_of_captures(
-    spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace, sizes: Sizes = DEFAULT
-) -> list[Part]:
+def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace) -> list[Part]:
     """Return the part of each capture, from the packets in its files. Raises UnreadableInput if one cannot be read."""
     places = {name: [absolute(file) for file in files] for name, files in captures.items()}
-    cores = cores_of(spark)
-    is_large = [] if is_restricted(args) else are_split([*places.values()], cores, sizes)
-    large = dict(compress(places.items(), is_large))
-    tasks = grouped([(name, files) for name, files in places.items() if name not in large], cores)
+    tasks = grouped([*places.items()], cores_of(spark))
     needed, options = (
         needed_options(args),
         replace(OPTIONS, tls_keys=args.tls_keys, max_request_bytes=args.max_request_bytes),
@@ -91,12 +73,6 @@ def parts_of_captures(
         len(tasks),
     )
     parts = {name: part for task in read_all(made) for name, part in task}
-    of_large = read_all(
-        analysed(spark, [*large.values()], options, sizes, partial(_Share, [*large]), partial(_Bucket, [*large]))
-    )
-    parts |= {
-        name: _joined(name, captures[name], capture, needed) for name, capture in zip(large, of_large, strict=True)
-    }
     return [parts[name] for name in captures]
 
 
@@ -167,54 +143,6 @@ def _renamed(locate: Locate, names: Mapping[str, str], packet: int) -> tuple[str
     """Return the file as named on the command line, and the packet's number there."""
     location = locate(packet)
     return location and (names[location[0]], location[1])
-
-
-class _Share:
-    """Count the events of a share's connections (kshark.parallel.decoding.PageReader)."""
-
-    taught: Sequence[Fact] = ()
-    asked: Sequence[Question] = ()
-
-    def __init__(self, names: Sequence[str], plan: Plan, facts: Sequence[Fact]) -> None:
-        collector = Collector(names[plan.number], Registry())
-        self.page, self.close = collector.page, collector.close
-
-
-class _Bucket:
-    """Count a bucket's share sessions (kshark_spark.buckets.Lister)."""
-
-    def __init__(
-        self, names: Sequence[str], plan: Plan, facts: Sequence[Fact], common: Sequence[PositionedEvent]
-    ) -> None:
-        self._collector = Collector(names[plan.number], Registry())
-        self._over = PackedSessions()
-
-    def page(self, listed: Sequence[Listed]) -> None:
-        self._over.add(item for item in listed if isinstance(item, ListedSession))
-
-    def close(self) -> Collected:
-        for session in self._over:
-            self._collector.session(session)
-        return self._collector.close()
-
-
-def _joined(name: str, files: Sequence[str], capture: Analysed, args: Namespace) -> Part:
-    """Return the part of a capture that many tasks have read; `files`: as named on the command line."""
-    plan, parts, judged = capture
-    collector, rows = Collector(name, registry(args)), FindingRows(name)
-    collector.page(parts.weirds)
-    rows.page(event for _, event in parts.common if isinstance(event, Opened))
-    findings = [*filter(selection(args), judged.findings)]
-    topics = {
-        topic_id: name
-        for topic_id, name in parts.names.items()
-        if topic_id in {finding.topic_id for finding in findings}
-    }
-    locate = partial(located, plan.ranges, dict(zip(plan.files, files, strict=True))) if len(files) > 1 else None
-    part = part_of(Origin(name, files, locate, topics), collector, rows, findings, capture.observed, judged.outcomes)
-    return part._replace(
-        collected=reduce(add, [part.collected, *(share.beside for share in parts.shares), *judged.made])
-    )
 
 
 def _from_rows(

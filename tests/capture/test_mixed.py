@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import gzip
 from itertools import product
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kshark.capture.captures import open_captures
-from kshark.capture.ranges import are_proved, extent_of, parts_of, ranges_of, read_range, walked
 from kshark.capture.source import read_bytes
-from kshark.model import PacketBatch, Weird
-from tests.capture.files import Pcapng, Row, read, read_in_pieces, rows
+from kshark.model import Weird
+from tests.capture.files import Pcapng, Row, read, read_in_pieces
 from tests.capture.test_pcap import old_pcap, talk
 from tests.examples import as_many
-from tests.packets import START_NS, Packet, Tcp, Wire, pcap
+from tests.packets import Packet, Tcp, Wire, pcap
 
 SAID = (
     b"tcpdump: listening on eth0, link-type EN10MB (Ethernet), snapshot length 262144 bytes\n",
@@ -132,36 +129,3 @@ def test_the_same_text_in_a_record_is_payload() -> None:
 
 
 # -- several processes
-
-
-def many(count: int) -> list[Packet]:
-    return [Packet(START_NS + n * 1_000_000, bytes([n & 255]) * 300, 300) for n in range(count)]
-
-
-@pytest.mark.parametrize("write", [pcap, ng])
-def test_several_processes_read_joined_captures_as_one_does(write, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    path = tmp_path / "joined.pcap"
-    path.write_bytes(write(many(3000)) + pcap(many(2000)))
-    again = tmp_path / "again.pcap"
-    again.write_bytes(pcap(many(10)))
-    alone = [*rows(open_captures([path, again]))]
-    assert in_ranges([str(path), str(again)]) == alone
-
-
-def test_several_processes_read_after_text_as_one_does(tmp_path: Path) -> None:
-    path = tmp_path / "mixed.pcap"
-    data = pcap(many(9000))
-    path.write_bytes(data[: 24 + 316 * 4000] + SAID[1] + data[24 + 316 * 4000 :] + b"")
-    alone = [*rows(open_captures([path]))]
-    assert len(alone) == 9000
-    assert in_ranges([str(path)]) == alone
-
-
-def in_ranges(files: list[str]) -> list[Row]:
-    extents = []
-    for file in files:
-        parts = parts_of(file, 100_000)
-        proposed = [extent_of(part) for part in parts]
-        extents.append([part for part in proposed if part] if are_proved(proposed) else walked(file, parts))
-    ranges, _ = ranges_of(files, extents)
-    return [row for part in ranges for row in rows(item for item in read_range(part) if isinstance(item, PacketBatch))]

@@ -8,6 +8,7 @@ import random
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from kshark.capture.files import below, open_file, size_of
 from kshark.capture.paths import inside, named, parted
 from kshark.cli import main
 from kshark.errors import UnreadableInput, UsageError
+from kshark.model import PacketBatch, Weird
 from kshark.tables.captures import capture_names
-from tests.capture.test_ranges import in_ranges, read
+from tests.capture.files import Row, rows
 from tests.patience import PATIENCE_S
 from tests.shared import CAPTURES
 from tests.store import Bucket, bucket
@@ -72,20 +74,22 @@ def test_settings_stand_behind_a_path_and_in_no_name() -> None:
     assert capture_names([[path], ["s3://bucket/y/b.pcap"]]) == ["a.pcap", "b.pcap"]
 
 
+Read = tuple[list[Row], list[Weird]]
+
+
 # -- reading
+
+
+def read(items: Iterable[PacketBatch | Weird]) -> Read:
+    all_items = list(items)
+    return list(rows(all_items)), [item for item in all_items if isinstance(item, Weird)]
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("name", NAMES)
-def test_a_capture_whole_and_in_ranges(bucket: Bucket, name: str) -> None:
+def test_a_capture_is_the_local_file(bucket: Bucket, name: str) -> None:
     path = bucket.put_file(CAPTURES / name)
-    expected = read(open_captures([CAPTURES / name]))
-    assert read(open_captures([path])) == expected
-    for range_bytes in (20_000, 64 << 10):
-        found, ranges, _, proved = in_ranges([path], range_bytes)
-        assert found == expected
-        assert proved
-        assert len(ranges) == max(1, size_of(path) // range_bytes if name.endswith((".pcap", ".pcapng")) else 1)
+    assert read(open_captures([path])) == read(open_captures([CAPTURES / name]))
 
 
 def test_compressed(bucket: Bucket) -> None:

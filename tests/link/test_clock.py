@@ -6,13 +6,11 @@ import struct
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from random import Random
-from typing import Any
 
 import pytest
 
 from kshark.link import Link
-from kshark.link.ranges import together
-from kshark.model import ACK, BEGIN, Moment, Weird
+from kshark.model import ACK, Weird
 from tests.examples import as_many
 from tests.packets import START_NS, Packet, batch, tcp_packet
 
@@ -66,17 +64,6 @@ def told(packets: Sequence[Packet], edges: Iterable[int] = ()) -> Told:
         for weird in link.feed(batch(packets[first:end], first + 1))[1]
     ]
     return of_clock(weirds)
-
-
-def in_ranges(packets: Sequence[Packet], edges: Iterable[int]) -> Told:
-    """The same, as ranges of their own, joined."""
-    reports: list[list[Any]] = []
-    for first, end in pairwise([0, *edges, len(packets)]):
-        before = packets[:first]
-        most = max((packet.time_ns for packet in before), default=0)
-        link = Link(begin=Moment.at(first, most, before[-1].time_ns) if before else BEGIN, is_part=True)
-        reports.append([*link.feed(batch(packets[first:end], first + 1))[1], *link.held()])
-    return of_clock(together(reports))
 
 
 def of_clock(weirds: Iterable[Weird]) -> Told:
@@ -199,7 +186,7 @@ def test_a_file_without_times() -> None:
     assert told([packet.at(START_NS) for packet in packets]) == [("CLOCK_STOPPED", 32, 1, None)]
 
 
-def test_it_is_the_same_however_packets_are_fed_and_in_ranges() -> None:
+def test_it_is_the_same_however_packets_are_fed() -> None:
     random = Random(3)
     for _ in range(as_many(12)):
         hosts = Hosts(random.choice([None, MS, MS, 10 * MS]), {OTHER: 4 * MS})
@@ -213,5 +200,4 @@ def test_it_is_the_same_however_packets_are_fed_and_in_ranges() -> None:
         for _ in range(3):
             edges = sorted(random.sample(range(1, len(packets)), 4))
             assert told(packets, edges) == whole
-            assert in_ranges(packets, edges) == whole
         assert told(packets, range(1, len(packets))) == whole

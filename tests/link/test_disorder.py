@@ -8,18 +8,18 @@ from random import Random
 
 from kshark.link import Link
 from kshark.link.disorder import disorder_ns
-from kshark.model import ACK, BEGIN, Moment
+from kshark.model import ACK
 from tests.packets import START_NS, batch, tcp_packet
 
 
-def told(times_us: Iterable[int], *, edges: Iterable[int] = (), begin: Moment = BEGIN) -> list[tuple[int, int | None]]:
+def told(times_us: Iterable[int], *, edges: Iterable[int] = ()) -> list[tuple[int, int | None]]:
     """Packet, and how far times run backwards from it on; the packets come in batches with these edges."""
     packets = [
         tcp_packet("10.0.0.1:1", "10.0.0.2:2", 0, 0, ACK, time_ns=START_NS + time_us * 1000) for time_us in times_us
     ]
-    link, weirds = Link(begin=begin), []
+    link, weirds = Link(), []
     for first, behind in pairwise([0, *edges, len(packets)]):
-        weirds += link.feed(batch(packets[first:behind], begin.packet + first + 1))[1]
+        weirds += link.feed(batch(packets[first:behind], first + 1))[1]
     return [(weird.packet, disorder_ns(weird)) for weird in weirds if weird.code == "TIME_DISORDER"]
 
 
@@ -44,24 +44,3 @@ def test_it_never_tells_less_than_there_is_nor_twice_as_much() -> None:
         assert (latest - time_us) * 1000 < known or time_us == latest
     most = max((max(times[: at + 1]) - times[at]) * 1000 for at in range(len(times)))
     assert most < known <= 2 * most
-
-
-def _before(times: list[int]) -> Moment:
-    most, last = (START_NS + time * 1000 for time in (max(times, default=0), times[-1] if times else 0))
-    return Moment.at(len(times), most, last) if times else BEGIN
-
-
-def test_ranges_that_know_the_time_before_them_tell_together_what_the_whole_tells() -> None:
-    random = Random(6)
-    times = [at + random.choice([0, 0, 0, -random.randrange(1 << 14)]) for at in range(0, 300_000, 1_000)]
-    whole, parts, at = told(times), list[tuple[int, int | None]](), 0
-    while at < len(times):
-        some = random.randrange(1, 40)
-        parts += told(times[at : at + some], begin=_before(times[:at]))
-        at += some
-    most, grown = 0, []
-    for packet, ns in parts:
-        if (ns or 0) > most:
-            most = ns or 0
-            grown.append((packet, ns))
-    assert grown == whole

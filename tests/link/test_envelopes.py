@@ -17,7 +17,6 @@ from kshark.link import Link
 from kshark.link.layers import read_packet
 from kshark.link.links import LINK_LAYERS
 from kshark.link.packet import Fault, Other, Segment
-from kshark.link.ranges import together
 from kshark.link.tunnels import UDP_TUNNELS
 from kshark.model import Message, PacketBatch, Weird
 from kshark.pipeline import Engine, Options
@@ -227,21 +226,6 @@ def test_what_is_not_read_has_a_name(
     path.write_bytes(pcap([packet(data, link_type)], link_type=link_type))
     main(["read", str(path)])
     assert f"no Kafka messages: {named}, not read" in capsys.readouterr().err
-
-
-def test_ranges_count_together_what_none_of_them_reads() -> None:
-    rows = [packet(udp(51820, b"\4\0\0\0" + bytes(60)), RAW)] * 5 + [
-        packet(ip(Tcp()), RAW),
-        packet(udp(9, bytes(9)), RAW),
-    ]
-    whole = Link()
-    whole.feed(batch(rows))
-    told = []
-    for at in (0, 3):
-        link = Link()
-        link.feed(batch(rows[at : at + 3] if at == 0 else rows[at:], at + 1))
-        told.append([*link.held()])
-    assert [*together(told)] == [*whole.close()]
 
 
 def test_a_capture_of_one_packet_that_is_no_tcp_is_one_packet() -> None:

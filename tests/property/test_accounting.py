@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from kshark.exchange import BodyWitness
 from kshark.flows import Account, Ledger
-from kshark.framing import Framing
 from kshark.link import Link
-from kshark.link.ends import EndsTable
 from kshark.model import ACK, FIN, RST, SYN, Event, Flow, Gap, PacketBatch, Weird
-from kshark.parallel.segments import split_into_shares, unpack
 from kshark.pipeline import Front, Options
-from kshark.reassembly import Reassembly
 from kshark.registry import kafka_registry
-from kshark.tls import TlsStage
 from tests.packets import Packet, Tcp, Wire
 from tests.packets import batch as batch_of
 from tests.property.mangled import MUTATIONS, Mutation, anything, batches_of, dropped, packets_of
@@ -219,31 +212,3 @@ def test_under_tls() -> None:
             assert books.unbalanced() == {}, damage
     whole = Books(batches_of(packets, random), tls_keys=keys).accounts.values()
     assert any(both[0].framed and both[0].sealing for _, both in whole)
-
-
-@pytest.mark.parametrize("name", ["dropped", "cut short", "displaced", "anything"])
-def test_connections_shared_out_have_the_same_accounts(name: str) -> None:
-    """To several processes or machines: each puts together its own."""
-    random = Random(name)
-    capture = random.choice(BUNDLED)
-    batches = batches_of(EVERYTHING[name](packets_of(capture)[:900], random), random)
-    alone = {_key(flow): both for flow, both in Books(batches).accounts.values()}
-    assert {_key(flow): both for share in range(3) for flow, both in _share(batches, share, 3)} == alone
-
-
-def _key(flow: Flow) -> tuple[object, ...]:
-    return *sorted(flow.ends), flow.first_packet
-
-
-def _share(batches: list[PacketBatch], number: int, shares: int) -> Iterator[tuple[Flow, tuple[Account, Account]]]:
-    link, ends, ledger = Link(), EndsTable(), Ledger()
-    reassembly, tls, framing = Reassembly(), TlsStage(), Framing(BodyWitness(kafka_registry()), asking=True)
-    for item in batches:
-        segments, _ = link.feed(item)
-        for share, piece in split_into_shares(segments, link.ends, shares) if segments is not None else ():
-            if share == number:
-                chunks = tls.feed(reassembly.feed(unpack([piece], ends)))
-                for closed, both in ledger.feed(framing.feed(chunks)):
-                    yield closed.flow, both
-    for closed, both in ledger.feed(framing.close(tls.feed(reassembly.close(link.end, whole=False)))):
-        yield closed.flow, both

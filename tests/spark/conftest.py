@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kshark_spark.java import MISSING, find_java
-from tests.spark.without import FUNCTIONS, Session
 
 
 @pytest.fixture(scope="session")
@@ -24,16 +23,3 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session = open_session("local[2]", settings)
     yield session
     session.stop()
-
-
-@pytest.fixture
-def without(monkeypatch: pytest.MonkeyPatch) -> Session:
-    """No Spark, but what does the same for tasks that share out a capture."""
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    import pyspark.sql
-
-    from kshark_spark import rows
-
-    monkeypatch.setattr(pyspark.sql, "functions", FUNCTIONS)
-    monkeypatch.setattr(rows, "few_collections", int)  # this process makes other objects, too
-    return Session()

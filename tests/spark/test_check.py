@@ -12,9 +12,10 @@ import kshark.cli
 import kshark_spark.cli
 import kshark_spark.suspects
 from kshark.output.manifest import read_manifest
+from tests.analysis.talks import handed
+from tests.conversation import TOPIC, Conversation
 from tests.output.exporting import exported
-from tests.packets import pcap
-from tests.parallel.test_shares import told_late
+from tests.packets import ACK, pcap
 from tests.shared import CAPTURES, sample_of
 
 pytestmark = pytest.mark.spark
@@ -29,6 +30,26 @@ CHECKED = (
     "share-loss",
     "security-sasl",
 )
+
+
+def told_late(*, also_early: bool) -> Conversation:
+    talk = Conversation()
+    holed, other = talk.connection(host="10.0.0.2"), talk.connection(host="10.0.0.3")
+    member = talk.member("a", connection=talk.connection())
+    asked = holed.ask(3, "Metadata", 12, {"topics": None})
+    holed.tcp.seq[1] += 10
+    asked.answered(None, topics=[{"name": "late", "topic_id": TOPIC}])
+    talk.pause(1)
+    member.share_fetch(0, [0]).answered(responses=handed((0, 1, 5)))
+    if also_early:
+        other.ask(3, "Metadata", 12, {"topics": None}).answered(None, topics=[{"name": "early", "topic_id": TOPIC}])
+    else:
+        other.api_versions("4.2")
+    for _ in range(2):  # what it acknowledges is not waited for
+        holed.tcp._send(0, ACK)
+        talk.pause(1)
+    member.share_fetch(1, [0], acks=[(7, 9, 1)]).answered(acks={0: 121}, responses=handed((0, 10, 12)))
+    return talk
 
 
 def said(capsys: pytest.CaptureFixture[str], main: Any, *words: str) -> tuple[int, str]:

@@ -1,8 +1,6 @@
-"""Captures of the shared folder, laid out as if they were large: findings, notes and the rows of all tables are those
-of one process.
+"""Captures of the shared folder, whole and damaged: findings, notes and rows of all tables are those of one process.
 
-Once by kshark's tasks alone, which shows that they come to the same whatever goes to which of them; once by Spark,
-which shows that it brings them what they need; and once from the tables, by SQL. Takes a sample of captures;
+Once from the packets, by Spark's tasks, and once from the tables. Takes a sample of captures;
 KSHARK_SWEEP=2 takes another one, KSHARK_SWEEP=all every capture, the large ones too, KSHARK_SWEEP=3/20 the third of
 twenty portions of all."""
 
@@ -19,15 +17,13 @@ from typing import Any
 
 import pytest
 
-from kshark.errors import UnreadableInput
 from kshark.output.manifest import read_manifest
 from tests.capture.test_in_order import MS, shuffled
 from tests.packets import Packet, pcap
 from tests.property.mangled import anything, dropped, packets_of
 from tests.shared import is_capture, shared
-from tests.spark.test_captures import OPTIONS, in_parts, told, unplaced
+from tests.spark.test_captures import by_one_process, by_spark
 from tests.spark.test_export import rows_of, written
-from tests.spark.without import Session
 
 pytestmark = pytest.mark.slow
 
@@ -36,14 +32,12 @@ SAMPLE = 16
 LARGE = 1_500_000
 #: A capture is cut into files at so many places.
 CUTS = 20
-#: A capture of which parts say something else than one process.
-DIFFERS = "odd-answers-only.pcap"
 
 Layout = Callable[[Path, Path, Random], list[Path]]
 
 
 def chosen() -> list[Path]:
-    every = [path for path in sorted(shared("captures").rglob("*.pcap*")) if is_capture(path) and path.name != DIFFERS]
+    every = [path for path in sorted(shared("captures").rglob("*.pcap*")) if is_capture(path)]
     if SWEEP == "all":
         return every
     if "/" in SWEEP:
@@ -110,61 +104,33 @@ layouts = pytest.mark.parametrize("layout", [as_it_is, thinned, damaged, split, 
 togethers = pytest.mark.parametrize("together", [list, as_one], ids=["each", "as-one"])
 
 
-def by_one_process(captures: list[list[str]]) -> list[Any]:
-    """What is found in each."""
-    from kshark_spark.whole import whole
-
-    def found(files: list[str]) -> Any:
-        try:
-            return whole(files, OPTIONS, coverage=True)
-        except UnreadableInput as error:
-            return error
-
-    return told([found(files) for files in captures])
-
-
-def shared_out(session: Any, folder: Path, layout: Layout, together: Any, of: list[Path]) -> None:
-    """Findings and all that goes with them by so many buckets, all tables and again the findings by so many others."""
-    from kshark_spark.plan import Sizes
-
-    captures = together(laid_out(layout, folder, of))
-    some, others = Random(f"{SWEEP} {layout.__name__} {together.__name__}").sample(range(2, 17), 2)
-    found, expected = in_parts(session, captures, 64 << 10, some), by_one_process(captures)
-    if together is as_one or layout is out_of_order:  # of what was sorted by time, and shared out, nobody knows frames
-        unplaced([*found, *expected])
-    assert [files for files, one, other in zip(captures, found, expected, strict=True) if one != other] == []
-
-    sizes = Sizes(whole=-1, dearer=0, range=64 << 10, share=1 << 20, buckets=others)
-    rows, parts = (
-        rows_of(written(captures, folder / "one", {})),
-        rows_of(written(captures, folder / "parts", {}, session, sizes)),
-    )
-    assert {
-        name: (parts[name] - rows[name], rows[name] - parts[name]) for name in rows if parts[name] != rows[name]
-    } == {}
-    assert rows["exchanges"] != Counter()
-
-
-@layouts
-@togethers
-def test_parts_say_what_one_process_says(without: Session, tmp_path: Path, layout: Layout, together: Any) -> None:
-    shared_out(without, tmp_path, layout, together, chosen())
-
-
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="a half-close and an anomaly of one connection in the capture's last packet change places in the tables",
-)
-def test_parts_say_what_one_process_says_of_answers_alone(without: Session, tmp_path: Path) -> None:
-    shared_out(without, tmp_path, as_it_is, list, [shared("captures", "field", DIFFERS)])
+def unplaced(found: list[Any]) -> list[Any]:
+    """Without file and frame, which the tables do not have."""
+    for checked in found:
+        if not isinstance(checked, str):
+            for finding in checked.findings:
+                for witness in finding.witness:
+                    witness.places = []
+    return found
 
 
 @pytest.mark.spark
 @layouts
 @togethers
-def test_spark_says_what_one_process_says(spark: Any, tmp_path: Path, layout: Layout, together: Any) -> None:
-    shared_out(spark, tmp_path, layout, together, chosen())
+def test_spark_finds_what_one_process_finds(spark: Any, tmp_path: Path, layout: Layout, together: Any) -> None:
+    captures = together(laid_out(layout, tmp_path, chosen()))
+    found, expected = by_spark(spark, captures), by_one_process(captures)
+    assert [files for files, one, other in zip(captures, found, expected, strict=True) if one != other] == []
+
+    rows, by_tasks = (
+        rows_of(written(captures, tmp_path / name, {}, session)) for name, session in (("one", None), ("tasks", spark))
+    )
+    assert {
+        name: (by_tasks[name] - rows[name], rows[name] - by_tasks[name])
+        for name in rows
+        if by_tasks[name] != rows[name]
+    } == {}
+    assert rows["exchanges"] != Counter()
 
 
 @pytest.mark.spark

@@ -16,8 +16,7 @@ from kshark.output.export import Export
 from kshark.output.manifest import MANIFEST, read_manifest, whole_captures
 from kshark.output.parquet_part import PartWriter
 from kshark.pipeline import Options
-from kshark_spark import export, large
-from kshark_spark.plan import Sizes, planned
+from kshark_spark import export
 from tests.shared import CAPTURES
 from tests.spark.test_captures import NAMES, OTHERS, SOME, path_of
 
@@ -113,9 +112,7 @@ def faults_of(folder: Path) -> list[tuple[str, ...]]:
     ]
 
 
-def written(
-    captures: list[list[str]], folder: Path, options: dict[str, Any], spark: Any = None, sizes: Any = None
-) -> Path:
+def written(captures: list[list[str]], folder: Path, options: dict[str, Any], spark: Any = None) -> Path:
     """The folder, with the tables as `kshark export` writes them, or Spark."""
     records: Any = options.get("records", "headers")
     with Export(folder, options) as told:
@@ -128,7 +125,7 @@ def written(
                     part.page(found)
             told.commit([part.close()])
         else:
-            export.run(spark, told, captures, Options(records=records, embedded=True), sizes)
+            export.run(spark, told, captures, Options(records=records, embedded=True))
     return folder
 
 
@@ -155,38 +152,14 @@ def each(names: list[str]) -> list[list[str]]:
     [
         pytest.param(each(SOME), {}, id="some"),
         pytest.param(each(OTHERS), {}, id="others", marks=pytest.mark.slow),
-        pytest.param([[path_of(name) for name in NAMES]], {}, id="all as one"),
+        pytest.param([[path_of(name) for name in NAMES]], {}, id="all as one", marks=pytest.mark.slow),
         pytest.param(each(["small-zstd.pcap"]), {"records": True}, id="records"),
     ],
 )
-def test_a_large_capture_is_exported_by_many_tasks_with_the_same_rows(
+def test_tasks_export_the_same_rows_as_one_process(
     spark: Any, tmp_path: Path, captures: list[list[str]], options: dict[str, Any]
 ) -> None:
-    """In ranges of 64 kB; with records one capture, since they are most of the work."""
-    sizes = Sizes(whole=-1, dearer=0, range=64 << 10, share=1 << 20, buckets=3)
     expected = rows_of(written(captures, tmp_path / "one", options))
-    found = rows_of(written(captures, tmp_path / "parts", options, spark, sizes))
-    assert {name: rows.total() for name, rows in found.items()} == {
-        name: rows.total() for name, rows in expected.items()
-    }
+    found = rows_of(written(captures, tmp_path / "tasks", options, spark))
     for name, rows in expected.items():
         assert (name, found[name] - rows, rows - found[name]) == (name, Counter(), Counter())
-
-
-@pytest.mark.spark
-def test_a_large_capture_that_goes_away_does_not_take_the_others_with_it(spark: Any, tmp_path: Path) -> None:
-    """Between its hash and the search for its ranges."""
-    gone, here = tmp_path / "gone.pcap", str(CAPTURES / "adv-acks.pcap")
-    gone.write_bytes((CAPTURES / "adv-epochs.pcap").read_bytes())
-    sizes = Sizes(whole=-1, dearer=0, buckets=2)
-
-    def and_gone(*given: Any) -> Any:
-        gone.unlink()
-        return planned(*given)
-
-    with pytest.MonkeyPatch.context() as patch, Export(tmp_path / "tables", {}) as told:
-        patch.setattr(large, "planned", and_gone)
-        export.run(spark, told, [[str(gone)], [here]], Options(records="headers", embedded=True), sizes)
-    assert told.faults == [f"{gone}: no such file or directory"]
-    assert [capture.name for capture in read_manifest(tmp_path / "tables").captures] == ["adv-acks.pcap"]
-    assert faults_of(tmp_path / "tables") == [("gone.pcap", "vanished", "index", told.faults[0])]

@@ -1,4 +1,4 @@
-"""Incidents, what they explain, and headlines: Spark says what one process says, from captures, shares and tables."""
+"""Incidents, what they explain, and headlines: Spark says what one process says, from captures and tables."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import kshark.cli
 from kshark.incidents import ROWS
 from tests.incidents.trouble import filed, trouble
 from tests.shared import CAPTURES
-from tests.spark.test_captures import OPTIONS, in_parts, told, whole
+from tests.spark.test_captures import OPTIONS
 from tests.spark.test_check import both, said
-from tests.spark.without import Session
 
 #: Real captures with incidents: throttled clients, a deleted topic.
 REAL = ("adv-races-4.1.2", "adv-sessions-4.2.1")
@@ -23,8 +22,8 @@ def captures(folder: Path) -> list[str]:
     return [*(str(CAPTURES / f"{name}.pcap") for name in REAL), filed(trouble(), folder / "trouble.pcap")]
 
 
-def test_these_captures_have_incidents_that_explain_findings(without: Session, tmp_path: Path) -> None:
-    from kshark_spark.whole import whole
+def test_these_captures_have_incidents_that_explain_findings(tmp_path: Path) -> None:
+    from kshark_spark.captures import whole
 
     numbers = {row.number for row in ROWS}
     found = [whole([capture], OPTIONS).findings for capture in captures(tmp_path)]
@@ -33,24 +32,6 @@ def test_these_captures_have_incidents_that_explain_findings(without: Session, t
     assert codes >= {"TOPIC_DELETED_IN_USE", "THROTTLED", "SESSION_TABLE_FULL", "REQUEST_OVERDUE"}
     explained = {finding.event_code for own in found for finding in own if isinstance(finding.event_code, str)}
     assert explained >= {"SESSION_TABLE_FULL", "TOPIC_DELETED_IN_USE"}
-
-
-@pytest.mark.parametrize("buckets", [1, 3, 8])
-def test_shares_say_what_one_process_says(without: Session, tmp_path: Path, buckets: int) -> None:
-    from kshark_spark.whole import whole
-
-    own = captures(tmp_path)
-    expected = told([whole([capture], OPTIONS, coverage=True) for capture in own])
-    found = in_parts(without, [[capture] for capture in own], 8 << 10, buckets)
-    assert found == expected
-    assert [[*one.outcomes] for one in found] == [[*one.outcomes] for one in expected]
-    assert all(one.outcomes for one in found)
-
-
-@pytest.mark.spark
-def test_shares_say_the_same_with_spark(spark: Any, tmp_path: Path) -> None:
-    own = [[capture] for capture in captures(tmp_path)]
-    assert in_parts(spark, own, 8 << 10, 3) == whole(spark, own)
 
 
 @pytest.mark.spark

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ import pytest
 
 import kshark.cli
 import kshark_spark.cli
-from kshark_spark import report
-from kshark_spark.plan import Sizes
 from tests.cli.incident import incident, written
 from tests.shared import CAPTURES
 
@@ -51,26 +48,6 @@ def test_a_report_from_spark_is_the_one_of_one_process(
     assert by_spark(capsys, captures / "two", *names, "--each") == expected
     assert kshark.cli.main(["export", *names, "--each", "-o", str(captures / "tables")]) == 0
     assert by_spark(capsys, captures / "three", str(captures / "tables")) == expected
-
-
-@pytest.mark.slow
-def test_a_large_capture_is_counted_by_many_tasks(
-    spark: Any, capsys: pytest.CaptureFixture[str], captures: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In ranges of 32 kB; captures of their own, the same one twice, and several files that are one."""
-    sizes = Sizes(whole=-1, dearer=0, range=32 << 10, share=1 << 20, buckets=3)
-    monkeypatch.setattr(report, "parts_of_captures", partial(report.parts_of_captures, sizes=sizes))
-    names = [f"{name}.pcap" for name in REPORTED]
-    packets = incident()
-    rotated = [
-        str(written(captures, part, name)) for part, name in ((packets[:12], "1.pcap"), (packets[12:], "2.pcap"))
-    ]
-    for words in (
-        [*names, names[0], "--each"],
-        [*rotated, "--select", "EPOCH_SKIP_AHEAD", "-T", "json"],
-        [*names, *rotated],
-    ):
-        assert by_spark(capsys, captures / "two", *words) == made(capsys, kshark.cli.main, captures / "one", *words)
 
 
 def test_several_files_are_one_capture(spark: Any, capsys: pytest.CaptureFixture[str], captures: Path) -> None:

@@ -26,9 +26,9 @@ from kshark.tables import TABLES, Rows
 from tests.analysis.facts.test_brokers import metadata
 from tests.analysis.talks import handed, shows
 from tests.conversation import Asked, Connection, Conversation, Member, events, registry
+from tests.one_process import as_one, capture_of
 from tests.packets import Tcp
 from tests.shared import CAPTURES
-from tests.shares import as_one, capture_of
 from tests.spark import working
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ import pytest
 import kshark.cli
 import kshark_spark.cli
 from tests.shared import CAPTURES
-from tests.spark.test_captures import in_parts, whole
 from tests.spark.test_check import said
 from tests.spark.test_datasource import exported, in_order
 from tests.store import Bucket, bucket
@@ -33,11 +32,6 @@ def test_a_folder_is_checked_as_a_local_one(
     expected = said(capsys, kshark.cli.main, "check", str(tmp_path), "--each")
     code, out = said(capsys, kshark_spark.cli.main, "check", bucket.path("spark"), "--each", "--master", "local[2]")
     assert (code, out.replace("s3://bucket/spark", str(tmp_path)).replace(bucket.settings, "")) == expected
-
-
-def test_in_ranges_shares_and_buckets(spark: Any, bucket: Bucket) -> None:
-    path = bucket.put_file(RESTART)
-    assert in_parts(spark, [[path]], 64 << 10, 2) == whole(spark, [[str(RESTART)]])
 
 
 @pytest.mark.parametrize("table", ["exchanges", "findings"])

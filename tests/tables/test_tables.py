@@ -29,12 +29,25 @@ from tests.analysis.rules.promises.deliveries import acquired_offsets_lay_outsid
 from tests.analysis.rules.promises.gaps import a_marker_is_accepted, a_record_is_acknowledged_as_a_gap
 from tests.conversation import TOPIC, Conversation, events
 from tests.copies import cut, doubled, packets_of
-from tests.parallel.test_shares import heard_for_minutes
+from tests.packets import ACK
 from tests.shared import CAPTURES
 from tests.tables import late, proxied
 from tests.thinning import events_of
 
 Tables = dict[str, list[dict[str, Any]]]
+
+
+def heard_for_minutes(holes: int) -> Conversation:
+    """A broker, before anything told that it is one."""
+    talk = Conversation()
+    one = talk.connection(host="10.0.1.1", from_syn=False, introduced=False)
+    for _ in range(holes):
+        one.tcp.broker(b"of an answer")
+        one.tcp._send(0, ACK)  # what it acknowledges is not waited for
+        talk.pause(60)
+        one.tcp.seq[1] += 10
+    one.api_versions("4.2")
+    return talk
 
 
 def tables(happened: Iterable[Event | Finding], *, records: bool = False) -> Tables:
