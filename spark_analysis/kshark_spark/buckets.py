@@ -132,7 +132,7 @@ def judged(
     rows = together.sortWithinPartitions("bucket", "since").mapInArrow(by_row(_FINDING, judge), _FINDINGS)
     findings: dict[int, dict[int, Counter[bytes]]] = defaultdict(lambda: defaultdict(Counter))
     summaries = defaultdict[int, list[_Summary]](list)
-    for bucket, finding, summary in collected(rows):
+    for bucket, finding, summary in collected(rows, "judge members and find incidents"):
         if finding is None:
             summaries[capture[bucket]].append(pickle.loads(summary))
         else:

@@ -25,7 +25,7 @@ def checked(
 ) -> list[Checked | UnreadableInput]:
     """Return the result of each capture, or why it cannot be read; `coverage`: count the coverage of rules."""
     work = partial(whole, options=options, coverage=coverage)
-    return results(spark, captures, work, min(len(captures), 2 * cores_of(spark)))
+    return results(spark, captures, work, min(len(captures), 2 * cores_of(spark)), "read and judge")
 
 
 def whole(files: Sequence[str], options: Options, *, coverage: bool = False) -> Checked:

@@ -20,10 +20,12 @@ from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_res
 from kshark.cli.shown import add_filter
 from kshark.cli.tls import add_tls_keys, digest_of_keys
 from kshark.errors import Destroyed, Empty, UnreadableInput, UsageError
+from kshark.units import counted
 from kshark_spark.class_archive import java_options
 from kshark_spark.progress import shown
 from kshark_spark.session import cores_of, need_pyspark, open_session
 from kshark_spark.settings import pairs
+from kshark_spark.steps import working
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -205,7 +207,7 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
 
         names = [capture.name for capture in whole_captures(folder).captures]
         spark = _session(args)
-        with shown(spark):
+        with shown(spark), working(f"Check the tables of {counted(len(names), 'capture')}"):
             return {
                 **check(
                     exported(spark, folder),
@@ -223,7 +225,7 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
     captures = _captures(args)
     options = replace(JUDGED, tls_keys=args.tls_keys, max_request_bytes=args.max_request_bytes)
     spark = _session(args)
-    with shown(spark):
+    with shown(spark), working(f"Check {counted(len(captures), 'capture')}"):
         results = checked(spark, [[absolute(file) for file in files] for files in captures], options, coverage=coverage)
     as_named = {absolute(file): file for files in captures for file in files}
     for witness in (
@@ -267,7 +269,7 @@ def _export(args: Namespace) -> int:
     )
     with folder_of(args, {name: value for name, value in values.items() if value}) as export:
         spark = _session(args)
-        with shown(spark):
+        with shown(spark), working(f"Export {counted(len(captures), 'capture')}"):
             made = run(spark, export, captures, asked)
     for name, notes in sorted((pair for part in made for pair in part.notes), key=itemgetter(0)):
         print_notes_on(notes, name if len(captures) > 1 else "the capture")
@@ -297,7 +299,8 @@ def _report(args: Namespace) -> int:
     from kshark_spark.tables import exported
 
     writing = Writing(target, args)
-    with shown(spark):
+    tables = "" if folder is None else "the tables of "
+    with shown(spark), working(f"Report on {tables}{counted(len(captures), 'capture')}"):
         if folder is not None:
             parts = parts_of_tables(exported(spark, folder), captures, args, cores_of(spark))
         else:

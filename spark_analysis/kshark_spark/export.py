@@ -38,7 +38,8 @@ def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], 
     attempt = export.attempt
     named = [*zip(export.names(captures), captures, strict=True)]
     tasks = grouped(named, cores_of(spark))
-    made = read_all(results(spark, tasks, partial(_write, attempt=attempt, options=options), len(tasks)))
+    write = partial(_write, attempt=attempt, options=options)
+    made = read_all(results(spark, tasks, write, len(tasks), "write tables"))
     export.commit(written.part for written in made)
     return made
 

@@ -52,7 +52,8 @@ def exchanges_of(spark: SparkSession, tables: Tables, *, coverage: bool = False)
         )
 
     observed = defaultdict[str, Observed](Observed)
-    for capture, data in collected(in_slices(spark, slices_of(tables.files, ["exchanges"]), _OBSERVED, work)):
+    counted = in_slices(spark, slices_of(tables.files, ["exchanges"]), _OBSERVED, work)
+    for capture, data in collected(counted, "count exchanges and refusals"):
         observed[capture].join(pickle.loads(data))
     return observed
 

@@ -71,6 +71,7 @@ def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]]
         tasks,
         lambda task: [(name, _part(name, captures[name], files, needed, options)) for name, files in task],
         len(tasks),
+        "read captures",
     )
     parts = {name: part for task in read_all(made) for name, part in task}
     return [parts[name] for name in captures]
@@ -82,7 +83,7 @@ def parts_of_tables(tables: Tables, captures: Mapping[str, Sequence[str]], args:
     shown = dict(zip(captures, base_names([*captures]), strict=True))
     gathered = _in_time(tables).repartition(max(1, min(tasks, len(captures))), "capture")
     pickled = gathered.sortWithinPartitions("capture", *_TIME).mapInArrow(_from_rows(shown, captures, needed), PARTS)
-    parts = {capture: pickle.loads(part) for capture, part in collected(pickled)}
+    parts = {capture: pickle.loads(part) for capture, part in collected(pickled, "count events")}
     # a capture without events has no rows
     return [parts.get(name) or Reporting(shown[name], needed).close(files) for name, files in captures.items()]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import pyarrow as pa
 
 from kshark.errors import Error, UnreadableInput
+from kshark_spark.steps import table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,9 +60,12 @@ def few_collections() -> None:
 
 
 def results(
-    spark: SparkSession, items: Sequence[Item], work: Callable[[Item], Result], tasks: int
+    spark: SparkSession, items: Sequence[Item], work: Callable[[Item], Result], tasks: int, step: str
 ) -> list[Result | UnreadableInput]:
-    """Return the result of `work` for each item, computed by workers; for an unreadable file, return its error."""
+    """Return the result of `work` for each item, computed by workers; for an unreadable file, return its error.
+
+    `step`: what it does, for Spark's UI (kshark_spark.steps).
+    """
     if not items:
         return []
 
@@ -73,7 +77,7 @@ def results(
                 result = fault_of(error)
             yield number, pickle.dumps(result, 5)
 
-    pickled = collected(spark.range(0, len(items), 1, tasks).mapInArrow(by_row(_RESULTS, each), _RESULT))
+    pickled = collected(spark.range(0, len(items), 1, tasks).mapInArrow(by_row(_RESULTS, each), _RESULT), step)
     return [pickle.loads(result) for _, result in sorted(pickled)]
 
 
@@ -82,12 +86,12 @@ def frame_of(spark: SparkSession, schema: pa.Schema, rows: Sequence[Row]) -> Dat
     return spark.createDataFrame(pa.Table.from_batches([batch_of(schema, rows)]))
 
 
-def collected(frame: DataFrame) -> Iterator[Row]:
-    """Yield all rows of a frame.
+def collected(frame: DataFrame, step: str) -> Iterator[Row]:
+    """Yield all rows of a frame; `step`: what it does, for Spark's UI (kshark_spark.steps).
 
     DataFrame.collect copies them several times in Java, and returns only a part of them when it runs out of memory.
     """
-    return _rows(iter(frame.toArrow().to_batches()))
+    return _rows(iter(table_of(frame, step).to_batches()))
 
 
 def fault_of(error: Error | OSError) -> UnreadableInput:

@@ -21,6 +21,7 @@ from kshark_spark.java import MISSING, find_java
 from kshark_spark.master import LOCAL, check, is_connect, is_here
 from kshark_spark.settings import all_settings, given, submitted
 from kshark_spark.shipping import packed
+from kshark_spark.steps import step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +78,8 @@ def cores_of(spark: SparkSession) -> int:
         return int(context.defaultParallelism)
     from pyspark.sql import functions as F
 
-    return spark.range(1 << 16).select(F.spark_partition_id()).distinct().count()
+    with step(spark, "count cores"):
+        return spark.range(1 << 16).select(F.spark_partition_id()).distinct().count()
 
 
 def _prepare_java() -> None:

@@ -58,6 +58,7 @@ from kshark_spark.screen.numbers import Int64s, cells, coded, mixed
 from kshark_spark.screen.pieces import Truths
 from kshark_spark.screen.single import has_ruled_code
 from kshark_spark.slices import RowGroup, Slice, in_slices, row_groups, rows_of, slices_of
+from kshark_spark.steps import table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -146,7 +147,7 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
     from pyspark.sql import functions as F
 
     connections = {name: Connections(number) for number, name in enumerate(captures)}
-    for row in tables["flows"].toArrow().to_pylist():
+    for row in table_of(tables["flows"], "read connections").to_pylist():
         of, first = connections[row["capture"]], row["packet"]
         flow = of.flows[first] = flow_of(first, row)
         of.courses[first] = course_of(row)
@@ -157,7 +158,7 @@ def connections_of(tables: Tables, captures: Iterable[str]) -> dict[str, Connect
     kind, is_asked_for = F.col("kind"), F.col("code").isin(*sorted(codes))
     is_frame = (kind == "message") & F.col("exchange").isNull()  # other weirds of messages come with their exchanges
     asked_for = (kind == "gap") | ((kind == "event") & is_asked_for) | is_frame
-    for row in tables["weirds"].where(asked_for).toArrow().to_pylist():
+    for row in table_of(tables["weirds"].where(asked_for), "read gaps and odd packets").to_pylist():
         of, first = connections[row["capture"]], first_packet_of(row["flow_id"])
         if row["kind"] == "gap":
             of.observed.gaps += 1
@@ -194,7 +195,7 @@ def packed(
 def summaries_of(packed: DataFrame) -> dict[int, PackedSummary]:
     """Return the summary of each capture's packed exchanges. It runs the packing."""
     summaries = defaultdict[int, PackedSummary](PackedSummary)
-    for capture, data in collected(packed.where("bucket < 0").select("capture", "data")):
+    for capture, data in collected(packed.where("bucket < 0").select("capture", "data"), "pack exchanges"):
         summaries[capture].join(pickle.loads(data))
     return summaries
 

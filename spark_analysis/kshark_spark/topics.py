@@ -15,6 +15,7 @@ from kshark.registry import Registry
 from kshark.tables.bodies import Bodies
 from kshark.tables.events import Course, TimePosition, first_packet_of, messages_of, of_exchange
 from kshark_dissectors.topics import NAMING_APIS
+from kshark_spark.steps import table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,16 +35,12 @@ def topic_names(
     if not ids:
         return {}
     pattern = "|".join(map(re.escape, sorted(ids)))
-    rows = (
-        exchanges.where(F.col("api_key").isin(*NAMING_APIS))
-        .where(F.concat_ws(" ", "request_json", "response_json").rlike(pattern))
-        .toArrow()
-        .to_pylist()
-    )
+    naming = exchanges.where(F.col("api_key").isin(*NAMING_APIS))
+    with_id = naming.where(F.concat_ws(" ", "request_json", "response_json").rlike(pattern))
     bodies = Bodies()
     names = {capture: TopicNames(Registry()) for capture in asked}
     messages = list[tuple[TimePosition, str, Message]]()
-    for row in rows:
+    for row in table_of(with_id, "find names of topics").to_pylist():
         capture, first = row["capture"], first_packet_of(row["flow_id"])
         flow = Flow(first, _NOBODY, first, 0)
         events = of_exchange(row, messages_of(row, flow, bodies), flow, courses[capture][first])

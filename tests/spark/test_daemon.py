@@ -28,4 +28,4 @@ def test_workers_are_forked_with_what_they_need(spark: Any) -> None:
 
         return sys.modules["__main__"].__spec__.name, ".zip" in pyspark.__file__  # type: ignore[union-attr]
 
-    assert read_all(results(spark, [1, 2], told, 2)) == [("kshark_spark.daemon", False)] * 2
+    assert read_all(results(spark, [1, 2], told, 2, "ask workers")) == [("kshark_spark.daemon", False)] * 2

@@ -60,9 +60,9 @@ def screened(tables: Tables, names: Mapping[tuple[str, str], str], window: int) 
     if not _SCREENED.issuperset(BOOK.machines) or any(map(BOOK.concerns_plain, BOOK.machines)):
         return EVERYBODY
     spark, beats = tables["exchanges"].sparkSession, heartbeats_of(tables)
-    rows_of_exchanges = [*collected(suspects_of_exchanges(spark, tables).distinct())]
+    rows_of_exchanges = [*collected(suspects_of_exchanges(spark, tables).distinct(), "find suspicious exchanges")]
     suspicious = {group for _, group, _, of_group in rows_of_exchanges if of_group} | {
-        group for (group,) in collected(beats.groups.distinct())
+        group for (group,) in collected(beats.groups.distinct(), "find late members")
     }
     groups = [*suspicious_groups(spark, tables, suspicious, window)]
     suspicious_frame = frame_of(spark, _GROUPS, [(group, True) for group in groups])
@@ -78,6 +78,6 @@ def screened(tables: Tables, names: Mapping[tuple[str, str], str], window: int) 
     )
     suspect = F.collect_list(F.when(F.col("suspicious"), F.col("member")))
     clean = F.sum(F.when(~F.col("suspicious"), F.col("sessions")).otherwise(0))
-    rows = [*collected(members.groupBy("capture").agg(suspect, clean))]
+    rows = [*collected(members.groupBy("capture").agg(suspect, clean), "find suspicious members")]
     suspects = Suspects(groups, [member for _, own, _ in rows for member in own])
     return Screened(suspects, {capture: sessions for capture, _, sessions in rows})

@@ -43,12 +43,13 @@ def suspicious_groups(spark: SparkSession, tables: Tables, suspicious: Collectio
         .select("group", (~differ).alias("doubtful"))
     )
     failed = tables["share_requests"].transform(_failed).withColumn("doubtful", F.lit(False))
-    candidates = [*collected(with_ranges.unionByName(failed).distinct())]
+    candidates = [*collected(with_ranges.unionByName(failed).distinct(), "find suspicious groups")]
     groups = {*suspicious, *(group for group, is_doubtful in candidates if not is_doubtful)}
     rest = [group for group, _ in candidates if group not in groups]
     if rest:
         ranges = ranges_in_slices(spark, tables, window, lambda pieces: pieces.at(np.isin(pieces.group, rest)))
-        groups.update(group for (group,) in collected(ranges.transform(not_plain_in_order, window).distinct()))
+        not_plain = ranges.transform(not_plain_in_order, window).distinct()
+        groups.update(group for (group,) in collected(not_plain, "compare ranges of doubtful groups"))
     return groups
 
 
