@@ -24,7 +24,7 @@ class FilterError(UsageError):
 class UnreadableInput(Error):
     """The file is not a capture, or cannot be opened; exit code 2.
 
-    `code` is the kind of fault in a word (the column of `faults`), `when` is the operation: hash, index or read.
+    `code` is the kind of fault in a word (the column of `faults`), `when` is the operation: hash or read.
     """
 
     code: str = "unreadable"
@@ -61,6 +61,18 @@ class Changed(UnreadableInput):
     """The file is not the same any more as when reading began."""
 
     code = "changed"
+
+
+class WorkerLost(UnreadableInput):
+    """The process that read the file was killed, each time it was tried."""
+
+    code = "worker_lost"
+
+
+class Failed(UnreadableInput):
+    """A bug in kshark ended the reading of the file; the sentence names its place in the code."""
+
+    code = "failed"
 
 
 class SchemaError(Error):

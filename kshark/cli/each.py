@@ -9,11 +9,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain
+from pathlib import PurePath
 from typing import TypeVar
 
 from kshark.capture.captures import expand
 from kshark.capture.files import is_pipe
-from kshark.capture.paths import is_remote
+from kshark.capture.paths import is_remote, parted
 from kshark.cli.source import Source, leave_out, name_of, print_notes
 from kshark.output.sink import Sink
 from kshark.pipeline import Options
@@ -65,13 +66,24 @@ def each(
 
 
 def captures_of(args: Namespace) -> list[list[str]]:
-    """Return the files of each capture: one file with `--each`, else all of them.
+    """Return the files of each capture: one file with `--each`, those of a folder with `--each-folder`, else all.
 
     A file among several that cannot be read is left out.
     """
     gc.freeze()
-    files = [str(path) for path in expand([*args.files, *args.more_files], partial(leave_out, args))]
-    return [[file] for file in files] if args.each else [files]
+    return divided([str(path) for path in expand([*args.files, *args.more_files], partial(leave_out, args))], args.each)
+
+
+def divided(files: Sequence[str], each: str | None) -> list[list[str]]:
+    """Return the files of each capture; `each`: "file", "folder", or None for one capture of all files."""
+    if each is None:
+        return [[*files]]
+    if each == "file":
+        return [[file] for file in files]
+    of_folder: dict[PurePath, list[str]] = {}
+    for file in files:
+        of_folder.setdefault(PurePath(parted(file)[0]).parent, []).append(file)
+    return [*of_folder.values()]
 
 
 def run_all(

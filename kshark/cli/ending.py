@@ -56,7 +56,7 @@ def ended(program: str, run: Callable[[], int], foreign: Callable[[Exception], s
         explained = None if foreign is None else foreign(error)
         if explained is None and os.environ.get(_TRACEBACK):
             raise
-        sentence = explained or _of_system(error) or _fault(error)
+        sentence = explained or _of_system(error) or fault(error)
     from kshark.units import safe  # imports datetime: only needed for an error
 
     print(f"{program}: {safe(sentence)}", file=sys.stderr)
@@ -70,7 +70,7 @@ def _of_system(error: Exception) -> str | None:
     return f"{f'{error.filename}: ' if error.filename else ''}{(error.strerror or str(error)).lower()}"
 
 
-def _fault(error: Exception) -> str:
+def fault(error: Exception) -> str:
     """Return the sentence for a bug in kshark, with its place in the code."""
     from traceback import extract_tb  # 2 ms, rarely needed
 

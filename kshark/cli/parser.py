@@ -77,9 +77,7 @@ def add_captures(parser: Parser) -> None:
     parser.add_argument(
         "-r", dest="more_files", action="append", default=[], metavar="FILE", help="the same as FILE, in tshark style"
     )
-    parser.add_argument(
-        "--each", action="store_true", help="treat every file as a separate capture, one after the other"
-    )
+    add_each(parser)
     parser.add_argument(
         "--jobs",
         type=jobs,
@@ -93,6 +91,25 @@ def add_captures(parser: Parser) -> None:
     add_dissectors(parser)
     parser.add_argument("-n", action="store_true", help="no name resolution: kshark never does any")
     parser.add_argument("-q", dest="quiet", action="store_true", help="only the closing summary, no items")
+
+
+def add_each(parser: Parser) -> None:
+    """Add `--each` and `--each-folder`: `each` is "file", "folder", or None for one capture of all files."""
+    each = parser.add_mutually_exclusive_group()
+    each.add_argument(
+        "--each",
+        action="store_const",
+        const="file",
+        default=None,
+        help="treat every file as a separate capture, one after the other",
+    )
+    each.add_argument(
+        "--each-folder",
+        dest="each",
+        action="store_const",
+        const="folder",
+        help="treat the files of every folder as a separate capture, such as the rotated files of each host",
+    )
 
 
 def add_restrictions(parser: Parser) -> None:

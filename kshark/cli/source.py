@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from kshark.capture.captures import Captures
@@ -51,8 +52,12 @@ _REDRAW_S: Final = 0.2
 
 
 def name_of(files: Sequence[str]) -> str:
-    """Return the name of a capture."""
-    return printable(files[0]) if len(files) == 1 else f"{len(files)} files"
+    """Return the name of a capture: its file; of several files of one folder, the folder and their number."""
+    if len(files) == 1:
+        return printable(files[0])
+    folders = {PurePath(file).parent for file in files}
+    name = f"{len(files)} files"
+    return f"{printable(str(folders.pop()))} ({name})" if len(folders) == 1 and folders != {PurePath()} else name
 
 
 class Source:
@@ -258,10 +263,10 @@ class Progress:
             self._drawn = False
 
 
-def leave_out(args: Namespace, error: UnreadableInput) -> None:
+def leave_out(args: Namespace, error: UnreadableInput, who: str = "kshark") -> None:
     """Report a file that cannot be read, among several. The exit code is 2 unless there is a violation."""
     args.unread = True
-    print(f"kshark: {safe(str(error))}; the other files are read", file=sys.stderr)
+    print(f"{who}: {safe(str(error))}; the other files are read", file=sys.stderr)
 
 
 def print_notes(source: Source, *, heading: bool = False) -> None:

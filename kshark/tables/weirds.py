@@ -169,13 +169,14 @@ FAULTS: Final = table(
     Column(
         "code",
         "string",
-        "vanished, changed (the file changed while it was read), damaged, no_capture, unreadable (cannot be opened)",
+        "vanished, changed (the file changed while it was read), damaged, no_capture, unreadable (cannot be opened), "
+        "worker_lost (Spark: the process that read it was killed), failed (Spark: a bug in kshark)",
         its("error.code"),
     ),
     Column(
         "stage",
         "string",
-        "operation that failed: hash (to recognize the file), index (Spark: to distribute it), read",
+        "operation that failed: hash (to recognize the file), read",
         its("error.when"),
     ),
     Column("detail", "string", "error message, with the file's name", made(str, "error")),

@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kshark.capture import open_captures
+from kshark.capture.captures import Captures
 from kshark.capture.numbering import add_places
 from kshark.errors import UnreadableInput
 from kshark.output.notes import Notes
 from kshark.pipeline import Engine, Options
 from kshark.run import Run
+from kshark.tables.captures import Named
 from kshark_spark.check import Checked
-from kshark_spark.rows import results
-from kshark_spark.session import cores_of
+from kshark_spark.tasks import results
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def checked(
-    spark: SparkSession, captures: Sequence[Sequence[str]], options: Options, *, coverage: bool = False
-) -> list[Checked | UnreadableInput]:
-    """Return the result of each capture, or why it cannot be read; `coverage`: count the coverage of rules."""
-    work = partial(whole, options=options, coverage=coverage)
-    return results(spark, captures, work, min(len(captures), 2 * cores_of(spark)), "read and judge")
+    spark: SparkSession, captures: Sequence[Named], options: Options, cores: int, *, coverage: bool = False
+) -> Iterator[Checked | UnreadableInput]:
+    """Yield the result of each capture, in order, or why it cannot be read; `coverage`: count the coverage of rules."""
+    return results(spark, captures, partial(_whole, options=options, coverage=coverage), cores, "read and judge")
+
+
+def _whole(capture: Named, options: Options, *, coverage: bool) -> Checked:
+    return whole(capture[1], options, coverage=coverage)
 
 
 def whole(files: Sequence[str], options: Options, *, coverage: bool = False) -> Checked:
-    """Return the result of a capture; `coverage`: count the coverage of rules. Raises UnreadableInput."""
-    captures, engine, notes = open_captures(files), Engine(options), Notes()
+    """Return the result of a capture; `coverage`: count the coverage of rules.
+
+    A file among several that cannot be read, or not to its end, is left out. Raises UnreadableInput.
+    """
+    left_out: list[UnreadableInput] = []
+    captures = Captures(files, left_out.append if len(files) > 1 else None)
+    engine, notes = Engine(options), Notes()
     run = Run(engine.registry, coverage=coverage, named=True)
     for page in engine.pages(captures):
         notes.add(page)
         run.page(page)
     run.close()
-    checked = Checked([*run.findings], run.topics, run.observed, notes, run.outcomes)
-    if len(files) > 1:
-        add_places(checked.findings, captures.numbering.locate)
+    checked = Checked([*run.findings], run.topics, run.observed, notes, run.outcomes, left_out=left_out)
+    if captures.locate is not None:
+        add_places(checked.findings, captures.locate)
     return checked

@@ -4,15 +4,16 @@ All exchanges are read for incidents.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kshark.analysis import MemberKey, Observed, Outcomes
 from kshark.analysis.states.partition.window import USUAL
+from kshark.errors import UnreadableInput
 from kshark.model import Finding
 from kshark.output.notes import Notes
-from kshark_spark.buckets import Bucketed, JudgedCapture, judged
+from kshark_spark.buckets import Bucketed, judged
 from kshark_spark.refusals import exchanges_of
 from kshark_spark.screen import EVERYBODY, screened
 from kshark_spark.suspects import connections_of, names_of_brokers, packed, summaries_of, window_of
@@ -27,8 +28,8 @@ class Checked:
     """The result of one capture.
 
     Findings in packet order, the names of their topics if requested, the observed traffic, the notes on its packets
-    (None: not read here, as from tables), how its members fared, and a sentence on one connection or member that
-    dominated the work.
+    (None: not read here, as from tables), how its members fared, a sentence on one member that dominated the work, and
+    the files that were left out because they cannot be read, or not to their end.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -37,16 +38,7 @@ class Checked:
     notes: Notes | None = None
     outcomes: dict[MemberKey, Outcomes] = field(default_factory=dict)
     giant: str | None = field(default=None, compare=False)
-
-    @classmethod
-    def of(cls, judged: JudgedCapture, names: Mapping[str, str], notes: Notes, observed: Observed) -> Checked:
-        """Return the result of a capture that was read; `names`: names of all known topics, by id."""
-        topics = {
-            topic_id: names[topic_id]
-            for finding in judged.findings
-            if (topic_id := finding.topic_id) is not None and topic_id in names
-        }
-        return cls(judged.findings, topics, observed, notes, judged.outcomes)
+    left_out: list[UnreadableInput] = field(default_factory=list, compare=False)
 
 
 def check(

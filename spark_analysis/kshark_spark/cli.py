@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
@@ -15,12 +15,24 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from kshark.capture.captures import need_captures
+from kshark.capture.paths import absolute
 from kshark.cli.ending import ended
-from kshark.cli.parser import Parser, add_format, add_max_request_bytes, add_restrictions, add_secrets, close_to
+from kshark.cli.parser import (
+    Parser,
+    add_each,
+    add_format,
+    add_max_request_bytes,
+    add_restrictions,
+    add_secrets,
+    close_to,
+    count,
+)
 from kshark.cli.shown import add_filter
+from kshark.cli.source import leave_out
 from kshark.cli.tls import add_tls_keys, digest_of_keys
 from kshark.errors import Destroyed, Empty, UnreadableInput, UsageError
-from kshark.units import counted
+from kshark.units import counted, safe
 from kshark_spark.class_archive import java_options
 from kshark_spark.progress import shown
 from kshark_spark.session import cores_of, need_pyspark, open_session
@@ -30,8 +42,11 @@ from kshark_spark.steps import working
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kshark.model import Finding
     from kshark_spark.check import Checked
 
+#: The name of the program in its messages.
+WHO: Final = "kshark-spark"
 COMMANDS: Final = {
     "check": "broken rules: who broke which, with the evidence; the findings of kshark check, computed on Spark",
     "export": "Parquet tables, the same as kshark export's, written by Spark's workers",
@@ -108,7 +123,13 @@ def _parser(command: str) -> Parser:
         metavar="PATH",
         help="captures: pcap or pcapng files, or folders of them; or one folder of tables",
     )
-    parser.add_argument("--each", action="store_true", help="treat every file as a separate capture")
+    add_each(parser)
+    parser.add_argument(
+        "--cores",
+        type=count,
+        metavar="N",
+        help="how many tasks can run at a time; default: what Spark has, or may add by dynamic allocation",
+    )
     parser.add_argument(
         "--master", metavar="URL", help="where Spark runs; default: as set by spark-submit, else on this machine"
     )
@@ -162,7 +183,7 @@ def _session(args: Namespace) -> SparkSession:
 
 
 def _check(args: Namespace) -> int:
-    from kshark.cli.check import NOTHING_JUDGED, exit_code, fail_on, outcomes_of, selection, verdict
+    from kshark.cli.check import NOTHING_JUDGED, exit_code, fail_on, judging, outcomes_of, selection, verdict
     from kshark.cli.printed_findings import collected, print_details
     from kshark.cli.source import print_notes_on
     from kshark.output.catalogue import judged
@@ -171,31 +192,34 @@ def _check(args: Namespace) -> int:
     if args.complete:
         raise UsageError("--complete needs all connections in one process; use kshark check FILE --complete")
     chosen, failing = selection(args), fail_on(args)
-    sink, outcomes, unread = Sink(sys.stdout), list[set[str]](), 0
-    checked = _checked(args)
-    for name, result in checked.items():
-        if isinstance(result, UnreadableInput):
-            print(f"kshark-spark: {result}", file=sys.stderr)
-            unread = max(unread, NOTHING_JUDGED if isinstance(result, Empty | Destroyed) else 2)
-            continue
-        if len(checked) > 1 and args.format == "text":
-            sink.text(f"== {name}\n")
-        findings = [*filter(chosen, result.findings)]
-        printed = collected(findings, args, sink)
-        if result.notes is not None:
-            result.notes.leave_out(judged(printed.counts.codes))
-            print_notes_on(result.notes, name if len(checked) > 1 else "the capture")
-        if result.giant is not None:
-            print(f"kshark-spark: {result.giant}", file=sys.stderr)
-        several = name if len(checked) > 1 else None
-        verdict(printed, result.observed, args, sink, several, outcomes=result.outcomes)
-        print_details(findings, args, sink, result.topics)
-        outcomes.append(outcomes_of(printed.counts, result.observed, args))
-    return exit_code(outcomes, failing) if outcomes else unread
+    sink, outcomes, nothing = Sink(sys.stdout), list[set[str]](), 0
+    with judging():
+        for capture, result in _checked(args):
+            if capture is not None and args.format == "text":
+                sink.text(f"== {safe(capture)}\n")
+            if isinstance(result, UnreadableInput):
+                leave_out(args, result, WHO)
+                nothing = max(nothing, NOTHING_JUDGED if isinstance(result, Empty | Destroyed) else 2)
+                continue
+            for error in result.left_out:
+                leave_out(args, error, WHO)
+            findings = [*filter(chosen, result.findings)]
+            printed = collected(findings, args, sink)
+            if result.notes is not None:
+                result.notes.leave_out(judged(printed.counts.codes))
+                print_notes_on(result.notes, "the capture" if capture is None else safe(capture))
+            if result.giant is not None:
+                print(f"{WHO}: {result.giant}", file=sys.stderr)
+            verdict(printed, result.observed, args, sink, capture, outcomes=result.outcomes)
+            print_details(findings, args, sink, result.topics)
+            outcomes.append(outcomes_of(printed.counts, result.observed, args))
+    if not outcomes:
+        return nothing
+    return exit_code(outcomes, failing) or (0 if args.each else 2 * args.unread)
 
 
-def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
-    """Return the result of each capture by its displayed name."""
+def _checked(args: Namespace) -> Iterator[tuple[str | None, Checked | UnreadableInput]]:
+    """Yield the result of each capture with its displayed name, or None if it is the only one."""
     from kshark.cli.check import asks_for_coverage
 
     coverage = asks_for_coverage(args)
@@ -208,44 +232,49 @@ def _checked(args: Namespace) -> dict[str, Checked | UnreadableInput]:
         names = [capture.name for capture in whole_captures(folder).captures]
         spark = _session(args)
         with shown(spark), working(f"Check the tables of {counted(len(names), 'capture')}"):
-            return {
-                **check(
-                    exported(spark, folder),
-                    names,
-                    2 * cores_of(spark),
-                    named=args.format == "text",
-                    coverage=coverage,
-                    outcomes=not args.quiet,
-                )
-            }
-    from kshark.capture.paths import absolute
+            checked_captures = check(
+                exported(spark, folder),
+                names,
+                2 * cores_of(spark, args.cores),
+                named=args.format == "text",
+                coverage=coverage,
+                outcomes=not args.quiet,
+            )
+        yield from ((name if len(names) > 1 else None, result) for name, result in checked_captures.items())
+        return
+    from kshark.cli.source import name_of
     from kshark.pipeline import JUDGED
     from kshark_spark.captures import checked
 
     captures = _captures(args)
     options = replace(JUDGED, tls_keys=args.tls_keys, max_request_bytes=args.max_request_bytes)
+    named = [(name_of(files), [absolute(file) for file in files]) for files in captures]
     spark = _session(args)
-    with shown(spark), working(f"Check {counted(len(captures), 'capture')}"):
-        results = checked(spark, [[absolute(file) for file in files] for files in captures], options, coverage=coverage)
-    as_named = {absolute(file): file for files in captures for file in files}
-    for witness in (
-        witness
-        for result in results
-        if not isinstance(result, UnreadableInput)
-        for finding in result.findings
-        for witness in finding.witness
-    ):
-        witness.places = witness.places and [
-            structs.replace(place, file=as_named[place.file]) for place in witness.places
-        ]
-    return {files[0]: result for files, result in zip(captures, results, strict=True)}
+    with shown(spark) as clear, working(f"Check {counted(len(captures), 'capture')}"):
+        results = checked(spark, named, options, cores_of(spark, args.cores), coverage=coverage)
+        for files, (name, places), result in zip(captures, named, results, strict=True):
+            if isinstance(result, UnreadableInput):
+                if len(captures) == 1:
+                    raise result
+            else:
+                _name_files(result.findings, dict(zip(places, files, strict=True)))
+            clear()
+            yield name if args.each else None, result
+
+
+def _name_files(findings: Iterable[Finding], names: Mapping[str, str]) -> None:
+    """Name the files of witnesses as on the command line; `names`: by their places for tasks."""
+    for finding in findings:
+        for witness in finding.witness:
+            witness.places = witness.places and [
+                structs.replace(place, file=names[place.file]) for place in witness.places
+            ]
 
 
 # -- export
 
 
 def _export(args: Namespace) -> int:
-    from kshark.capture.paths import absolute
     from kshark.cli.export import close, folder_of
     from kshark.cli.source import print_notes_on
     from kshark.pipeline import Options
@@ -302,7 +331,7 @@ def _report(args: Namespace) -> int:
     tables = "" if folder is None else "the tables of "
     with shown(spark), working(f"Report on {tables}{counted(len(captures), 'capture')}"):
         if folder is not None:
-            parts = parts_of_tables(exported(spark, folder), captures, args, cores_of(spark))
+            parts = parts_of_tables(exported(spark, folder), captures, args, cores_of(spark, args.cores))
         else:
             parts = parts_of_captures(spark, captures, args)
     for part in parts:
@@ -354,14 +383,13 @@ def _tables(args: Namespace) -> Path | None:
 
 
 def _captures(args: Namespace) -> list[list[str]]:
-    """Return the files of each capture: all files, or one with `--each`.
-
-    Raises UnreadableInput for a file that is not a capture.
-    """
-    from kshark.capture.captures import expand, need_captures
+    """Return the files of each capture. A file among several that is not a capture is left out, and reported."""
+    from kshark.capture.captures import expand
+    from kshark.cli.each import divided
 
     if "-" in args.paths:
         raise UsageError("Spark's workers cannot read standard input; name files")
-    files = [str(path) for path in expand(args.paths)]
-    need_captures(files)
-    return [[file] for file in files] if args.each else [files]
+    files = [str(path) for path in expand(args.paths, lambda error: leave_out(args, error, WHO))]
+    if len(files) == 1:
+        need_captures(files)
+    return divided(files, args.each)

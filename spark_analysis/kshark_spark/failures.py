@@ -71,6 +71,18 @@ _HUNG_UP: Final = (
 _ENDED: Final = "Spark's own process ended (killed, or out of memory); give it more: --conf spark.driver.memory=4g"
 
 
+#: A process of Spark that read captures was killed, not Spark itself.
+_WORKER_LOST: Final = (
+    r"(?i)Python worker exited unexpectedly|ExecutorLostFailure|executor \S+ (?:lost|exited)|Worker lost|"
+    r"exit code:? 137|exitCode 137|Container killed by YARN|EOFException.*PythonRunner"
+)
+
+
+def is_worker_lost(error: BaseException) -> bool:
+    """True if a process that read captures was killed, while Spark itself goes on."""
+    return re.search(_WORKER_LOST, str(error)) is not None and not _jvm_end(0)
+
+
 def sentence(error: BaseException) -> str:
     """Return what happened and what to do: the known cause, else Spark's own message."""
     return cause(error) or f"Spark stopped: {first_line(error)}"
@@ -95,12 +107,12 @@ def _explained(text: str) -> str | None:
     return None
 
 
-def _jvm_end() -> str:
+def _jvm_end(patience_s: float = _JVM_END_S) -> str:
     """Return how the JVM that was started here ended, or an empty text. Some causes show only in its exit code."""
     context = sys.modules.get("pyspark.core.context")
     process = context and getattr(context.SparkContext._gateway, "proc", None)
     try:
-        return f"JVM ended with {process.wait(_JVM_END_S)}" if process else ""
+        return f"JVM ended with {process.wait(patience_s)}" if process else ""
     except subprocess.TimeoutExpired:
         return ""
 

@@ -8,7 +8,8 @@ from typing import Final
 
 from kshark.errors import UsageError
 
-LOCAL: Final = "local[*]"
+#: All cores, and a task whose process was killed is tried three times more.
+LOCAL: Final = "local[*,4]"
 #: The pattern of each kind of master, by the form that errors show.
 _KINDS: Final = {
     "local[N]": r"local(\[(\*|\d+)(,\s*\d+)?\])?",

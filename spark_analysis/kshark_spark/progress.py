@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -16,23 +17,34 @@ _CLEARED: Final = "\r\x1b[K"
 
 
 @contextmanager
-def shown(spark: SparkSession, screen: TextIO | None = None) -> Iterator[None]:
-    """Show one line of progress on a terminal while Spark works; clear it at the end."""
+def shown(spark: SparkSession, screen: TextIO | None = None) -> Iterator[Callable[[], None]]:
+    """Show one line of progress on a terminal while Spark works, and clear it at the end.
+
+    The context is a function that clears the line, for output before the end.
+    """
     screen = screen or sys.stderr
     context = getattr(spark, "_sc", None)  # none with Spark Connect
     if not screen.isatty() or context is None:
-        yield
+        yield _nothing
         return
     over = Event()
     thread = Thread(target=_watch, args=(context.statusTracker(), screen, over), daemon=True)
     thread.start()
     try:
-        yield
+        yield partial(_clear, screen)
     finally:
         over.set()
         thread.join()
-        screen.write(_CLEARED)
-        screen.flush()
+        _clear(screen)
+
+
+def _nothing() -> None:
+    """Clear nothing: no line is shown."""
+
+
+def _clear(screen: TextIO) -> None:
+    screen.write(_CLEARED)
+    screen.flush()
 
 
 def _watch(tracker: Any, screen: TextIO, over: Event) -> None:

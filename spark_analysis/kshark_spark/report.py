@@ -61,7 +61,7 @@ _SCHEMA: Final = pa.schema([("capture", pa.string()), ("part", pa.binary())])
 def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace) -> list[Part]:
     """Return the part of each capture, from the packets in its files. Raises UnreadableInput if one cannot be read."""
     places = {name: [absolute(file) for file in files] for name, files in captures.items()}
-    tasks = grouped([*places.items()], cores_of(spark))
+    tasks = grouped([*places.items()], cores_of(spark, args.cores))
     needed, options = (
         needed_options(args),
         replace(OPTIONS, tls_keys=args.tls_keys, max_request_bytes=args.max_request_bytes),

@@ -21,9 +21,9 @@ from kshark_spark.java import MISSING, find_java
 from kshark_spark.master import LOCAL, check, is_connect, is_here
 from kshark_spark.settings import all_settings, given, submitted
 from kshark_spark.shipping import packed
-from kshark_spark.steps import step
 
 if TYPE_CHECKING:
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
 _PYTHON: Final = "spark.pyspark.python"
@@ -71,15 +71,27 @@ def open_session(master: str | None = None, settings: Mapping[str, str] | None =
     return session
 
 
-def cores_of(spark: SparkSession) -> int:
-    """Return the number of tasks that run in parallel; with Spark Connect, the number of partitions of a range."""
+def cores_of(spark: SparkSession, asked: int | None = None) -> int:
+    """Return the number of tasks that can run in parallel; `asked`: as the user says.
+
+    With dynamic allocation (the default of EMR and Dataproc) executors are added while tasks wait: their greatest
+    number counts, if it is set. With Spark Connect, it is the number of partitions of a range.
+    """
+    if asked is not None:
+        return asked
     context = getattr(spark, "_sc", None)
     if context is not None:
-        return int(context.defaultParallelism)
+        return max(int(context.defaultParallelism), _allocable(context.getConf()))
     from pyspark.sql import functions as F
 
-    with step(spark, "count cores"):
-        return spark.range(1 << 16).select(F.spark_partition_id()).distinct().count()
+    return spark.range(1 << 16).select(F.spark_partition_id()).distinct().count()
+
+
+def _allocable(conf: SparkConf) -> int:
+    """Return the cores that dynamic allocation may add up to; 0 if it has no limit, or is off."""
+    if conf.get("spark.dynamicAllocation.enabled", "false") != "true":
+        return 0
+    return int(conf.get("spark.dynamicAllocation.maxExecutors", "0")) * int(conf.get("spark.executor.cores", "1"))
 
 
 def _prepare_java() -> None:

@@ -158,3 +158,16 @@ def test_an_error_of_a_file_is_one_of_the_readers(tmp_path: Path) -> None:
     (tmp_path / "cut.pcap").write_bytes(EPOCHS.read_bytes()[:10])
     with pytest.raises(UnreadableInput):
         merge.Lane(tmp_path / "cut.pcap", 0)
+
+
+def test_the_files_of_each_folder_are_a_capture(kshark: Run, tmp_path: Path) -> None:
+    """The rotated files of each host: connections continue from one to the next."""
+    for host, name in (("b", "1"), ("a", "1"), ("b", "2")):
+        (tmp_path / host).mkdir(exist_ok=True)
+        (tmp_path / host / f"{name}.pcap").write_bytes(EPOCHS.read_bytes())
+    done = kshark("check", tmp_path, "--each-folder", "-q")
+    heads = [line for line in done.out.splitlines() if line.startswith("== ")]
+    assert heads == [f"== {tmp_path}/a/1.pcap", f"== {tmp_path}/b (2 files)"]
+    alone = kshark("check", tmp_path / "b", "-q").out
+    assert done.out.endswith(alone)
+    assert kshark("check", tmp_path, "--each-folder", "--each").code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -29,7 +30,8 @@ def path_of(name: str) -> str:
 def by_spark(spark: Any, captures: list[list[str]], options: Options = OPTIONS) -> list[Any]:
     from kshark_spark.captures import checked
 
-    return comparable(checked(spark, captures, options, coverage=True))
+    named = [(files[0], files) for files in captures]
+    return comparable([*checked(spark, named, options, 2, coverage=True)])
 
 
 def by_one_process(captures: list[list[str]], options: Options = OPTIONS) -> list[Any]:
@@ -74,3 +76,38 @@ def test_a_file_that_is_gone_does_not_take_the_others_with_it(spark: Any, tmp_pa
     here, gone = path_of("adv-epochs.pcap"), tmp_path / "gone.pcap"
     fault = repr(Vanished(f"{gone}: no such file or directory"))
     assert by_spark(spark, [[here], [str(gone)]]) == [*by_one_process([[here]]), fault]
+
+
+def test_a_task_that_fails_is_the_fault_of_its_capture(spark: Any, tmp_path: Path) -> None:
+    """By a bug, or because its process is killed, every time; the others are read."""
+    from kshark_spark.tasks import results
+
+    def work(capture: tuple[str, Any]) -> str:
+        if capture[0] == "bug":
+            raise ValueError("no such state")
+        if capture[0] == "killer":
+            os._exit(137)
+        return capture[0].upper()
+
+    names = ["a", "bug", "b", "c", "killer", "d"]
+    a, bug, b, c, killer, d = results(spark, [(name, []) for name in names], work, 2, "try")
+    assert [a, b, c, d] == ["A", "B", "C", "D"]
+    assert (bug.code, killer.code) == ("failed", "worker_lost")
+    assert str(bug).startswith("bug: a bug in kshark, at test_captures.py:")
+    assert str(killer) == "killer: the process that read it was killed (out of memory, or by a crash)"
+
+
+def test_tasks_have_about_the_same_bytes_and_the_largest_begin_first() -> None:
+    from kshark_spark.tasks import TASK_BYTES, spread
+
+    dice = Random(1)
+    sizes = [int(dice.paretovariate(1.2) * 1000) for _ in range(2000)]
+    for cores in (1, 2, 16):
+        tasks = spread(sizes, cores)
+        assert sorted(item for task in tasks for item in task) == [*range(2000)]
+        filled = [sum(sizes[item] for item in task) for task in tasks]
+        assert len(tasks) == 4 * cores
+        assert max(filled) <= max(max(sizes), 1.34 * sum(sizes) / len(tasks))
+    assert spread([], 4) == [[]]
+    assert spread([10, 30, 20], 8) == [[1], [2], [0]]
+    assert len(spread([TASK_BYTES // 2] * 1000, 2)) == 500, "enough tasks for dynamic allocation to add executors"

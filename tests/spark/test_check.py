@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -30,6 +32,18 @@ CHECKED = (
     "share-loss",
     "security-sasl",
 )
+
+
+def odd_files(folder: Path) -> Path:
+    """A sound capture beside files that are none, or only a part of one."""
+    folder.mkdir()
+    sound = (CAPTURES / "adv-epochs.pcap").read_bytes()
+    (folder / "sound.pcap").write_bytes(sound)
+    (folder / "empty.pcap").touch()
+    (folder / "random.pcap").write_bytes(Random(1).randbytes(3000))
+    (folder / "short.pcap").write_bytes(sound[:20])
+    (folder / "cut.pcap.gz").write_bytes(gzip.compress((CAPTURES / "aimed.pcap").read_bytes())[:40_000])
+    return folder
 
 
 def told_late(*, also_early: bool) -> Conversation:
@@ -111,6 +125,24 @@ def test_two_captures_are_one_unless_told(spark: Any, capsys: pytest.CaptureFixt
     captures = [str(CAPTURES / "adv-epochs.pcap"), str(CAPTURES / "adv-sessions-4.2.1.pcap")]
     both(capsys, [*captures, "-T", "json"])
     both(capsys, [*captures, "--each"])
+
+
+def test_a_folder_with_files_that_are_no_captures_is_checked_the_same(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Each such file is named, and the others are read."""
+    folder = odd_files(tmp_path / "odd")
+    for words in ([], ["--each"], ["--each-folder"]):
+        told = []
+        for who, main in (("kshark", kshark.cli.main), ("kshark-spark", kshark_spark.cli.main)):
+            assert main(["check", str(folder), *words]) == 1
+            out, err = capsys.readouterr()
+            left_out = sorted(line for line in err.splitlines() if line.endswith("; the other files are read"))
+            told.append((out, [line.removeprefix(f"{who}: ") for line in left_out]))
+        assert told[0] == told[1]
+        assert [line.split(":")[0] for line in told[0][1]] == [
+            f"{folder}/{name}.pcap" for name in ("empty", "random", "short")
+        ]
 
 
 def test_selected_findings_are_the_same(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:

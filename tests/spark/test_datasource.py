@@ -52,7 +52,7 @@ def test_options_are_the_words_of_a_command_line() -> None:
             "table": "flows",
         }
     )
-    assert (args.files, args.each, args.since, args.until, args.payload) == (["a.pcap"], True, "+1s", None, False)
+    assert (args.files, args.each, args.since, args.until, args.payload) == (["a.pcap"], "file", "+1s", None, False)
     assert args.decode_as == ["tcp.port==9093,kafka", "tcp.port==9094,kafka"]
 
 

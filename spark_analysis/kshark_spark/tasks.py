@@ -1,0 +1,100 @@
+"""Spread captures over tasks, about the same number of bytes each; one that fails does not end the others."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import pyarrow as pa
+
+from kshark.capture.files import sizes_of
+from kshark.cli.ending import fault
+from kshark.errors import Error, Failed, UnreadableInput, WorkerLost
+from kshark.tables.captures import Named
+from kshark_spark.failures import is_worker_lost
+from kshark_spark.rows import Row, by_row, collected, fault_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Result = TypeVar("Result")
+#: What a task does with a capture.
+Work = Callable[[Named], Result]
+
+#: Bytes of captures for one task: some seconds of work, of which Spark's share is a hundredth.
+TASK_BYTES: Final = 32 << 20
+#: Tasks for each core, so that few cores are idle while the last tasks end.
+_TASKS_PER_CORE: Final = 4
+#: Captures of one job of Spark, whose results come at its end: at least this number, and so many for each core.
+_JOB_CAPTURES: Final = 100
+_JOB_CAPTURES_PER_CORE: Final = 16
+_RESULT: Final = "number bigint, result binary"
+_RESULTS: Final = pa.schema([("number", pa.int64()), ("result", pa.binary())])
+
+
+def spread(sizes: Sequence[int], cores: int) -> list[list[int]]:
+    """Return the items of each task, by index: the largest first, each to the task with the fewest bytes so far.
+
+    The longest task takes at most 4/3 of the best distribution's (R. L. Graham, Bounds on Multiprocessing Timing
+    Anomalies, 1969).
+    """
+    number = max(1, min(len(sizes), max(_TASKS_PER_CORE * cores, -(-sum(sizes) // TASK_BYTES))))
+    filled = [(0, task) for task in range(number)]
+    heapify(filled)
+    tasks: list[list[int]] = [[] for _ in range(number)]
+    for item in sorted(range(len(sizes)), key=lambda item: -sizes[item]):
+        size, task = heappop(filled)
+        tasks[task].append(item)
+        heappush(filled, (size + sizes[item], task))
+    return tasks
+
+
+def results(
+    spark: SparkSession, captures: Sequence[Named], work: Work[Result], cores: int, step: str
+) -> Iterator[Result | UnreadableInput]:
+    """Yield the result of `work` for each capture, in order; for one that cannot be read, or failed, its error.
+
+    `step`: see kshark_spark.steps. If a process of Spark is killed, its captures are found by halves, and the one that
+    cannot be read by any process yields WorkerLost.
+    """
+    at_once = max(_JOB_CAPTURES, _JOB_CAPTURES_PER_CORE * cores)
+    for first in range(0, len(captures), at_once):
+        yield from _of_job(spark, captures[first : first + at_once], work, cores, step)
+
+
+def _of_job(
+    spark: SparkSession, captures: Sequence[Named], work: Work[Result], cores: int, step: str
+) -> Iterator[Result | UnreadableInput]:
+    tasks = spread(sizes_of([files for _, files in captures]), cores)
+
+    def each(numbers: Iterator[Row]) -> Iterator[Row]:
+        for (number,) in numbers:
+            for item in tasks[number]:
+                yield item, pickle.dumps(_result(work, captures[item]), 5)
+
+    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(by_row(_RESULTS, each), _RESULT)
+    try:
+        pickled = sorted(collected(frame, step))
+    except Exception as error:
+        if not is_worker_lost(error):
+            raise
+    else:
+        yield from (pickle.loads(result) for _, result in pickled)
+        return
+    if len(captures) == 1:
+        yield WorkerLost(f"{captures[0][0]}: the process that read it was killed (out of memory, or by a crash)")
+        return
+    half = len(captures) // 2
+    yield from _of_job(spark, captures[:half], work, cores, step)
+    yield from _of_job(spark, captures[half:], work, cores, step)
+
+
+def _result(work: Work[Result], capture: Named) -> Result | UnreadableInput:
+    try:
+        return work(capture)
+    except (Error, OSError) as error:
+        return fault_of(error)
+    except Exception as error:
+        return Failed(f"{capture[0]}: {fault(error)}")
