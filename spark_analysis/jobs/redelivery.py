@@ -1,0 +1,100 @@
+"""Records that a share group received again (KIP-932), and why: as far as the packets prove it.
+
+    spark-submit redelivery.py TABLES [-o OUT]
+
+TABLES is a folder that `kshark export` or `kshark-spark export` wrote; -o writes Parquet instead of a table.
+"""
+
+import argparse
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+RELEASE, RENEW = 2, 4
+SHARE_PARTITION = ["capture", "group_id", "topic_id", "partition"]
+EXCHANGE = ["capture", "flow_id", "exchange", "correlation_id"]
+# Ranges are taken apart into records only in those blocks of 1,000 offsets in which a record came again.
+BLOCKS = "explode(sequence(first_offset div 1000, last_offset div 1000))"
+OFFSETS = "explode(sequence(greatest(first_offset, block * 1000), least(last_offset, block * 1000 + 999)))"
+# Damaged bytes can hold any offsets; a share partition has at most 10,000 records in flight.
+IS_RANGE = """first_offset >= 0 AND last_offset >= first_offset AND last_offset < 1000000000000000000
+    AND last_offset div 1000 - first_offset div 1000 < 1000"""
+# One type stands for the whole range, or each offset has its own.
+TYPE = "IF(size(types) = 1, types[0], get(types, int(offset - first_offset)))"
+
+
+def redelivery(acquired: DataFrame, acknowledgements: DataFrame, steps: DataFrame, sessions: DataFrame) -> DataFrame:
+    """Return the redeliveries of each share partition by cause.
+
+    released: its member gave the record back. session ended: the member's session was closed, or died with its
+    connection or broker. lock expired: the acquisition lock was over. acknowledged: the record was accepted or rejected
+    before. before the capture: no earlier delivery is in the capture. unknown: nothing in the capture explains it.
+    """
+    in_order = Window.partitionBy(SHARE_PARTITION).orderBy("packet", "first_offset")
+    earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    # Kafka 4.1 takes back the count of a record whose session ends: a second delivery may have count 1.
+    is_again = (F.col("delivery_count") > 1) | (F.col("first_offset") <= F.max("last_offset").over(earlier))
+    # An answer to epoch 0 does not release the records of the session before.
+    ends = sessions.where("ended IN ('final_epoch', 'connection_closed', 'broker_restart', 'evicted')").select(
+        "capture", "session_key", "session", "closed_ts_ns"
+    )
+    deliveries = (
+        acquired.where(IS_RANGE)
+        .select(*SHARE_PARTITION, *EXCHANGE[1:], "topic", "packet", "ts_ns", "first_offset", "last_offset", "member_id",
+                "delivery_count", "lock_timeout_ms", is_again.alias("again"), F.lit(None).cast("array<int>").alias("types"))
+        .join(steps.select(*EXCHANGE, "session_key", "session"), EXCHANGE, "left")
+        .join(ends, ["capture", "session_key", "session"], "left")
+        .drop("session_key", "session", *EXCHANGE[1:])
+    )  # fmt: skip
+    answers = acknowledgements.where("error_code = 0").where(IS_RANGE).select(
+        *SHARE_PARTITION, "packet", "ts_ns", "first_offset", "last_offset", "member_id", "types"
+    )
+    blocks = deliveries.where("again").select(*SHARE_PARTITION, F.expr(BLOCKS).alias("block")).distinct()
+    events = (
+        deliveries.unionByName(answers, allowMissingColumns=True)
+        .withColumn("block", F.expr(BLOCKS))
+        .join(blocks, [*SHARE_PARTITION, "block"], "left_semi")
+        .withColumn("offset", F.expr(OFFSETS))
+        .withColumn("type", F.expr(TYPE))
+    )
+    in_order = Window.partitionBy(*SHARE_PARTITION, "offset").orderBy("packet", "type")
+    earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    is_delivery = F.col("types").isNull()
+    event = F.struct("type", "member_id", "ts_ns", "lock_timeout_ms", "closed_ts_ns")
+    before = F.last(F.when(is_delivery | (F.col("type") != RENEW), event), ignorenulls=True).over(earlier)
+    locked_ns = F.last(F.when(is_delivery | (F.col("type") == RENEW), F.col("ts_ns")), ignorenulls=True).over(earlier)
+    expires_ns = F.col("locked_ns") + F.col("before.lock_timeout_ms").cast("bigint") * 1_000_000
+    ended_ns = F.when(F.col("before.closed_ts_ns") >= F.col("before.ts_ns"), F.col("before.closed_ts_ns"))
+    cause = (
+        F.when(F.col("before").isNull(), "before the capture")
+        .when(F.col("before.type") == RELEASE, "released")
+        .when(F.col("before.type").isNotNull(), "acknowledged")
+        .when((ended_ns <= F.col("ts_ns")) & (expires_ns.isNull() | (ended_ns < expires_ns)), "session ended")
+        .when(expires_ns <= F.col("ts_ns"), "lock expired")
+        .otherwise("unknown")
+    )
+    return (
+        events.select("*", before.alias("before"), locked_ns.alias("locked_ns"), is_delivery.alias("is_delivery"))
+        .where("is_delivery AND (delivery_count > 1 OR before IS NOT NULL)")
+        .groupBy(*SHARE_PARTITION, "topic", cause.alias("cause"))
+        .agg(
+            F.count("*").alias("redeliveries"),
+            F.count_distinct("offset").alias("records"),
+            F.count_if(F.col("member_id") != F.col("before.member_id")).alias("to_another_member"),
+            F.max("delivery_count").alias("highest_delivery_count"),
+        )
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tables", help="folder that kshark export wrote")
+    parser.add_argument("-o", "--output", help="folder for Parquet, instead of a table on the screen")
+    options = parser.parse_args()
+    spark = SparkSession.builder.appName("redelivery").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    names = "acquired", "acknowledgements", "steps", "sessions"
+    result = redelivery(*(spark.read.parquet(f"{options.tables}/{name}") for name in names))
+    if options.output:
+        result.write.parquet(options.output)
+    else:
+        result.orderBy(*SHARE_PARTITION, "cause").show(1000, truncate=False)

@@ -1,0 +1,79 @@
+"""One row per share session (KIP-932): its life, its epochs, and what its member did with the records.
+
+    spark-submit sessions.py TABLES [-o OUT]
+
+TABLES is a folder that `kshark export` or `kshark-spark export` wrote; -o writes Parquet instead of a table.
+"""
+
+import argparse
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH = 122, 123
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
+SESSION = ["capture", "session_key", "session"]
+EXCHANGE = ["capture", "flow_id", "exchange", "correlation_id"]
+
+
+def sessions(sessions: DataFrame, steps: DataFrame, acquired: DataFrame, acknowledgements: DataFrame) -> DataFrame:
+    """Return the sessions of the table `sessions`, with their requests and the records of these."""
+    session_of = steps.where("session IS NOT NULL").select(*SESSION, *EXCHANGE)
+    # Damaged bytes can hold any offsets: a range that ends before it begins has no records.
+    size = F.when(
+        (F.col("first_offset") >= 0) & (F.col("last_offset") >= F.col("first_offset")),
+        F.col("last_offset") - F.col("first_offset") + 1,
+    ).otherwise(0)
+
+    def records(kind: int) -> Column:
+        """Count the records of an acknowledgement type: one type stands for the whole range, else each offset has one."""
+        each = F.size(F.filter("types", lambda type_: type_ == kind))
+        return F.sum(F.when(F.size("types") == 1, each * size).otherwise(each))
+
+    requests = steps.groupBy(SESSION).agg(
+        F.count_if(F.col("api") == "ShareFetch").alias("fetches"),
+        F.count_if(F.col("api") == "ShareAcknowledge").alias("acknowledge_requests"),
+        F.count_if(F.col("error_code") == INVALID_SHARE_SESSION_EPOCH).alias("epoch_refusals"),
+        F.count_if(F.col("error_code") == SHARE_SESSION_NOT_FOUND).alias("not_found_refusals"),
+        F.count_if(F.col("outcome") == "unanswered").alias("unanswered"),
+    )
+    deliveries = acquired.join(session_of, EXCHANGE).groupBy(SESSION).agg(
+        F.sum(size).alias("records_acquired"),
+        F.sum(F.when(F.col("delivery_count") > 1, size).otherwise(0)).alias("records_redelivered"),
+    )  # fmt: skip
+    # The broker applied an acknowledgement only if the response names its partition, without an error.
+    answers = acknowledgements.where("error_code = 0").join(session_of, EXCHANGE).groupBy(SESSION).agg(
+        records(ACCEPT).alias("records_accepted"),
+        records(RELEASE).alias("records_released"),
+        records(REJECT).alias("records_rejected"),
+        records(RENEW).alias("records_renewed"),
+        records(GAP).alias("offsets_without_record"),
+    )  # fmt: skip
+    counts = [name for table in (requests, deliveries, answers) for name in table.columns if name not in SESSION]
+    return (
+        sessions.join(requests, SESSION, "left").join(deliveries, SESSION, "left").join(answers, SESSION, "left")
+        .select(
+            "capture", "group_id", "member_id", "broker", "client", "session",
+            F.timestamp_micros((F.col("opened_ts_ns") / 1000).cast("bigint")).alias("opened"),
+            F.timestamp_micros((F.col("closed_ts_ns") / 1000).cast("bigint")).alias("closed"),
+            "ended", "connections", "first_epoch", "last_epoch", "requests", "accepted",
+            *(F.coalesce(name, F.lit(0)).alias(name) for name in counts),
+        )
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tables", help="folder that kshark export wrote")
+    parser.add_argument("-o", "--output", help="folder for Parquet, instead of a table on the screen")
+    options = parser.parse_args()
+    spark = SparkSession.builder.appName("sessions").config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    names = "sessions", "steps", "acquired", "acknowledgements"
+    result = sessions(*(spark.read.parquet(f"{options.tables}/{name}") for name in names))
+    if options.output:
+        result.write.parquet(options.output)
+    else:
+        columns = ["capture", "member_id", "session", "opened", "ended", "first_epoch", "last_epoch", "requests", "accepted"]
+        result.orderBy("capture", "opened").select(
+            *columns, "epoch_refusals", "not_found_refusals", "records_acquired", "records_accepted", "records_released"
+        ).show(1000, truncate=False)
