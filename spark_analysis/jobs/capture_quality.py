@@ -29,20 +29,19 @@ def capture_quality(
         F.sum(F.col("client_bytes") + F.col("broker_bytes")).alias("bytes"),
         F.sum("gaps").alias("gaps"),
     )
-    codes = weirds.groupBy("capture", "code").agg(F.sum("times").alias("times"))
+    is_gap = (F.col("kind") == "gap") & (F.col("size_bytes") > 0)
+    codes = weirds.groupBy("capture", "code").agg(
+        F.sum("times").alias("times"),
+        F.sum(F.when(is_gap, F.col("size_bytes")).otherwise(0)).alias("missing_bytes"),
+    )
+    most_first = F.array_sort(F.collect_list(F.struct((-F.col("times")).alias("order"), "code", "times")))
     anomalies = codes.groupBy("capture").agg(
         F.array_join(
-            F.transform(
-                F.array_sort(F.collect_list(F.struct((-F.col("times")).alias("order"), "code", "times"))),
-                lambda one: F.concat(one.code, F.lit(" x"), one.times.cast("string")),
-            ),
-            ", ",
+            F.transform(most_first, lambda anomaly: F.concat(anomaly.code, F.lit(" x"), anomaly.times)), ", "
         ).alias("anomalies"),
         F.sum(F.when(F.col("code") == "SNAP_LENGTH_CUT", F.col("times")).otherwise(0)).alias("cut_packets"),
+        F.sum("missing_bytes").alias("missing_bytes"),
     )
-    missing = weirds.where("kind = 'gap' AND size_bytes > 0").groupBy("capture").agg(
-        F.sum("size_bytes").alias("missing_bytes")
-    )  # fmt: skip
     outcomes = exchanges.groupBy("capture").agg(
         F.count_if(F.col("outcome") != "orphan").alias("requests"),
         *(F.count_if(F.col("outcome") == outcome).alias(outcome) for outcome in ("answered", "unanswered", "body_cut")),
@@ -55,7 +54,7 @@ def capture_quality(
     )
     unread = faults.groupBy("capture").agg(F.min("code").alias("fault"))
 
-    parts = (connections, anomalies, missing, outcomes, verdicts, unread)
+    parts = (connections, anomalies, outcomes, verdicts, unread)
     result = flows.select("capture").union(faults.select("capture")).distinct()
     for part in parts:
         result = result.join(part, "capture", "left")
@@ -63,17 +62,15 @@ def capture_quality(
     reasons = F.array(
         F.when(F.col("fault").isNotNull(), F.concat(F.lit("not read: "), "fault")),
         F.when(F.col("kafka") == 0, "no Kafka connection"),
-        F.when(F.col("encrypted") > 0, F.concat(F.col("encrypted").cast("string"), F.lit(" encrypted"))),
-        F.when(F.col("gaps") > 0, F.concat(F.col("gaps").cast("string"), F.lit(" gaps"))),
-        F.when(F.col("cut_packets") > 0, F.concat(F.col("cut_packets").cast("string"), F.lit(" packets cut"))),
-        F.when(F.col("one_sided") > 0, F.concat(F.col("one_sided").cast("string"), F.lit(" with one direction only"))),
-        F.when(F.col("begun_before") > 0, F.concat(F.col("begun_before").cast("string"), F.lit(" begun before"))),
+        F.when(F.col("encrypted") > 0, F.concat("encrypted", F.lit(" encrypted"))),
+        F.when(F.col("gaps") > 0, F.concat("gaps", F.lit(" gaps"))),
+        F.when(F.col("cut_packets") > 0, F.concat("cut_packets", F.lit(" packets cut"))),
+        F.when(F.col("one_sided") > 0, F.concat("one_sided", F.lit(" with one direction only"))),
+        F.when(F.col("begun_before") > 0, F.concat("begun_before", F.lit(" begun before"))),
     )
-    return (
-        result.fillna(0, numbers)
-        .withColumn("because", F.array_join(F.array_compact(reasons), ", "))
-        .withColumn("judged", F.when(F.col("answered") == 0, "nothing").when(F.col("because") == "", "all").otherwise("parts"))
-    )
+    judged = F.when(F.col("answered") == 0, "nothing").when(F.col("because") == "", "all").otherwise("parts")
+    result = result.fillna(0, numbers).withColumn("because", F.array_join(F.array_compact(reasons), ", "))
+    return result.withColumn("judged", judged)
 
 
 if __name__ == "__main__":
@@ -87,5 +84,6 @@ if __name__ == "__main__":
     if options.output:
         result.write.parquet(options.output)
     else:
-        columns = ["judged", "capture", "because", "connections", "kafka", "bytes", "missing_bytes", "requests", "answered"]
-        result.orderBy("judged", "capture").select(*columns, "violations", "unproved", "anomalies").show(1000, truncate=80)
+        columns = ["judged", "because", "connections", "kafka", "bytes", "missing_bytes", "requests", "answered"]
+        shown = result.orderBy("judged", "capture").select("capture", *columns, "violations", "unproved", "anomalies")
+        shown.show(1000, truncate=60)

@@ -10,48 +10,43 @@ import argparse
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-FETCHES, MEMBER_ID_REQUIRED = ["Fetch", "ShareFetch"], 79
+FETCHES, JOINS = ["Fetch", "ShareFetch"], ["JoinGroup", "SyncGroup"]
+MEMBER_ID_REQUIRED = 79
 MILLISECOND = 1_000_000
 
 
 def latency(exchanges: DataFrame) -> DataFrame:
-    """Return the percentiles of work and wait for each broker, client and API.
+    """Return percentiles of work and wait for each broker, client and API.
 
-    A broker holds a fetch until there are records, for max_wait_ms; a JoinGroup and SyncGroup until the other members
-    have sent theirs. A fetch that took the whole max_wait_ms waited in vain: the rest is the broker's work. Of other
-    long polls the work is unknown: what they waited for came at any time. A throttled client waits, too: the broker
-    answers at once, and then reads nothing from the connection for the throttle time (KIP-219).
+    Work is unknown if nobody can tell how long the broker waited; then the whole latency counts as wait.
     """
+    # A throttled client waits: the broker answers, then reads nothing from its connection for that time (KIP-219).
     in_order = Window.partitionBy("capture", "flow_id").orderBy("response_packet", "correlation_id")
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    muted_until = F.last(
-        F.when(
-            F.col("throttle_time_ms") > 0, F.col("response_ts_ns") + F.col("throttle_time_ms").cast("bigint") * MILLISECOND
-        ),
-        ignorenulls=True,
-    ).over(earlier)
-    muted = F.least("latency_ns", F.greatest(F.lit(0), F.coalesce(muted_until - F.col("request_ts_ns"), F.lit(0))))
-    asked_ms, min_bytes = (
-        F.get_json_object("request_json", f"$.{field}").cast("bigint") for field in ("max_wait_ms", "min_bytes")
-    )
-    is_fetch, rest = F.col("api").isin(FETCHES), F.col("latency_ns") - F.col("muted_ns")
-    # A broker's timer counts whole milliseconds: it may end 1 ms early.
-    in_full = is_fetch & (asked_ms > 0) & (rest >= (asked_ms - 1) * MILLISECOND)
-    at_once = F.col("error_codes").isNotNull() | (asked_ms == 0) | (min_bytes == 0)
-    joins = F.col("api").isin("JoinGroup", "SyncGroup") & ~F.coalesce(
-        F.array_contains("error_codes", MEMBER_ID_REQUIRED), F.lit(False)
-    )
-    polled = (
-        F.when(in_full, F.least(rest, asked_ms * MILLISECOND))
-        .when((is_fetch & ~F.coalesce(at_once, F.lit(False))) | joins, None)
+    throttled_ns = F.col("throttle_time_ms").cast("bigint") * MILLISECOND
+    throttled_until = F.when(throttled_ns > 0, F.col("response_ts_ns") + throttled_ns)
+    muted = F.last(throttled_until, ignorenulls=True).over(earlier) - F.col("request_ts_ns")
+    muted_ns = F.least("latency_ns", F.greatest(muted, F.lit(0)))
+
+    # A broker holds a fetch until there are records, at most for max_wait_ms; its timer may end 1 ms early. It holds
+    # JoinGroup and SyncGroup until the other members have sent theirs.
+    is_fetch, rest_ns = F.col("api").isin(FETCHES), F.col("latency_ns") - F.col("muted_ns")
+    asked_ms = F.when(is_fetch, F.get_json_object("request_json", "$.max_wait_ms").cast("bigint"))
+    min_bytes = F.when(is_fetch, F.get_json_object("request_json", "$.min_bytes").cast("bigint"))
+    waited_in_full = (asked_ms > 0) & (rest_ns >= (asked_ms - 1) * MILLISECOND)
+    answered_at_once = (asked_ms == 0) | (min_bytes == 0) | (is_fetch & F.col("error_codes").isNotNull())
+    polled_ns = (
+        F.when(waited_in_full, F.least(rest_ns, asked_ms * MILLISECOND))
+        .when(answered_at_once | F.array_contains("error_codes", MEMBER_ID_REQUIRED), 0)
+        .when(F.col("api").isin(FETCHES + JOINS), None)
         .otherwise(0)
     )
     work_ns = F.col("latency_ns") - F.col("muted_ns") - F.col("polled_ns")
     wait_ns = F.coalesce(F.col("muted_ns") + F.col("polled_ns"), F.col("latency_ns"))
     return (
         exchanges.where("latency_ns IS NOT NULL")
-        .withColumn("muted_ns", muted)
-        .withColumn("polled_ns", polled)
+        .withColumn("muted_ns", muted_ns)
+        .withColumn("polled_ns", polled_ns)
         .groupBy("capture", "broker", "client_id", "api")
         .agg(
             F.count("*").alias("answers"),
@@ -78,4 +73,5 @@ if __name__ == "__main__":
     if options.output:
         result.write.parquet(options.output)
     else:
-        result.orderBy(F.desc_nulls_last("work_p99_ms"), "capture", "broker", "client_id", "api").show(1000, truncate=False)
+        shown = result.orderBy(F.desc_nulls_last("work_p99_ms"), "capture", "broker", "client_id", "api")
+        shown.show(1000, truncate=False)

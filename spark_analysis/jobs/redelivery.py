@@ -26,29 +26,36 @@ TYPE = "IF(size(types) = 1, types[0], get(types, int(offset - first_offset)))"
 def redelivery(acquired: DataFrame, acknowledgements: DataFrame, steps: DataFrame, sessions: DataFrame) -> DataFrame:
     """Return the redeliveries of each share partition by cause.
 
-    released: its member gave the record back. session ended: the member's session was closed, or died with its
-    connection or broker. lock expired: the acquisition lock was over. acknowledged: the record was accepted or rejected
-    before. before the capture: no earlier delivery is in the capture. unknown: nothing in the capture explains it.
+    released: its member gave the record back. session ended: the member closed its session, or lost it with its
+    connection or broker. lock expired: the acquisition lock was over. offsets reset: the record was finished, then
+    counted from 1 again. acknowledged: it was finished, and came again all the same. before the capture: no earlier
+    delivery is in the capture. unknown: nothing in the capture explains it.
     """
     in_order = Window.partitionBy(SHARE_PARTITION).orderBy("packet", "first_offset")
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
     # Kafka 4.1 takes back the count of a record whose session ends: a second delivery may have count 1.
     is_again = (F.col("delivery_count") > 1) | (F.col("first_offset") <= F.max("last_offset").over(earlier))
-    # An answer to epoch 0 does not release the records of the session before.
-    ends = sessions.where("ended IN ('final_epoch', 'connection_closed', 'broker_restart', 'evicted')").select(
-        "capture", "session_key", "session", "closed_ts_ns"
-    )
+    # A new session with epoch 0 does not release the records of the one before: the next end of a session does.
+    ends = "ended IN ('final_epoch', 'connection_closed', 'broker_restart', 'evicted')"
+    of_member = Window.partitionBy("capture", "session_key").orderBy("session")
+    later = of_member.rowsBetween(Window.currentRow, Window.unboundedFollowing)
+    session_ends = sessions.select(
+        "capture", "session_key", "session",
+        F.first(F.when(F.expr(ends), F.col("closed_ts_ns")), ignorenulls=True).over(later).alias("session_end_ns"),
+    )  # fmt: skip
     deliveries = (
         acquired.where(IS_RANGE)
-        .select(*SHARE_PARTITION, *EXCHANGE[1:], "topic", "packet", "ts_ns", "first_offset", "last_offset", "member_id",
-                "delivery_count", "lock_timeout_ms", is_again.alias("again"), F.lit(None).cast("array<int>").alias("types"))
+        .select(
+            *EXCHANGE, *SHARE_PARTITION[1:], "topic", "packet", "ts_ns", "first_offset", "last_offset", "member_id",
+            "delivery_count", "lock_timeout_ms", is_again.alias("again"), F.lit(None).cast("array<int>").alias("types"),
+        )
         .join(steps.select(*EXCHANGE, "session_key", "session"), EXCHANGE, "left")
-        .join(ends, ["capture", "session_key", "session"], "left")
+        .join(session_ends, ["capture", "session_key", "session"], "left")
         .drop("session_key", "session", *EXCHANGE[1:])
     )  # fmt: skip
-    answers = acknowledgements.where("error_code = 0").where(IS_RANGE).select(
-        *SHARE_PARTITION, "packet", "ts_ns", "first_offset", "last_offset", "member_id", "types"
-    )
+    # The broker applied an acknowledgement only if the response names its partition, without an error.
+    applied = acknowledgements.where("error_code = 0").where(IS_RANGE)
+    answers = applied.select(*SHARE_PARTITION, "packet", "ts_ns", "first_offset", "last_offset", "member_id", "types")
     blocks = deliveries.where("again").select(*SHARE_PARTITION, F.expr(BLOCKS).alias("block")).distinct()
     events = (
         deliveries.unionByName(answers, allowMissingColumns=True)
@@ -60,14 +67,15 @@ def redelivery(acquired: DataFrame, acknowledgements: DataFrame, steps: DataFram
     in_order = Window.partitionBy(*SHARE_PARTITION, "offset").orderBy("packet", "type")
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
     is_delivery = F.col("types").isNull()
-    event = F.struct("type", "member_id", "ts_ns", "lock_timeout_ms", "closed_ts_ns")
+    event = F.struct("type", "member_id", "ts_ns", "lock_timeout_ms", "session_end_ns")
     before = F.last(F.when(is_delivery | (F.col("type") != RENEW), event), ignorenulls=True).over(earlier)
     locked_ns = F.last(F.when(is_delivery | (F.col("type") == RENEW), F.col("ts_ns")), ignorenulls=True).over(earlier)
     expires_ns = F.col("locked_ns") + F.col("before.lock_timeout_ms").cast("bigint") * 1_000_000
-    ended_ns = F.when(F.col("before.closed_ts_ns") >= F.col("before.ts_ns"), F.col("before.closed_ts_ns"))
+    ended_ns = F.when(F.col("before.session_end_ns") >= F.col("before.ts_ns"), F.col("before.session_end_ns"))
     cause = (
         F.when(F.col("before").isNull(), "before the capture")
         .when(F.col("before.type") == RELEASE, "released")
+        .when(F.col("before.type").isNotNull() & (F.col("delivery_count") == 1), "offsets reset")
         .when(F.col("before.type").isNotNull(), "acknowledged")
         .when((ended_ns <= F.col("ts_ns")) & (expires_ns.isNull() | (ended_ns < expires_ns)), "session ended")
         .when(expires_ns <= F.col("ts_ns"), "lock expired")
