@@ -99,6 +99,5 @@ if __name__ == "__main__":
         requests.write.parquet(f"{options.output}/epochs")
         runs(requests).write.parquet(f"{options.output}/epoch_runs")
     else:
-        columns = ["capture", "member_id", "started", "first_packet", "error_code", "refusals", "epoch_used"]
-        shown = runs(requests).orderBy("capture", "first_packet").select(*columns, "epoch_due", "causes", "recovery")
+        shown = runs(requests).orderBy("capture", "first_packet").drop("broker", "group_id", "started")
         shown.show(1000, truncate=False)
