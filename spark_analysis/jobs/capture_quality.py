@@ -1,8 +1,6 @@
 """How far captures can be trusted: connections, missing bytes, anomalies, and what can be judged.
 
-    spark-submit capture_quality.py TABLES [-o OUT]
-
-TABLES is a folder that `kshark export` or `kshark-spark export` wrote; -o writes Parquet instead of a table.
+spark-submit capture_quality.py TABLES [-o OUT]      TABLES: the folder of `kshark export` or `kshark-spark export`
 """
 
 import argparse

@@ -1,9 +1,8 @@
 """Share sessions that lost count of their epochs (KIP-932): which epoch a request used, and which one was due.
 
-    spark-submit epochs.py TABLES [-o OUT]
+    spark-submit epochs.py TABLES [-o OUT]      TABLES: the folder of `kshark export` or `kshark-spark export`
 
-TABLES is a folder that `kshark export` or `kshark-spark export` wrote. The script prints the runs of refused requests;
-with -o it writes them as Parquet to OUT/epoch_runs, and all requests to OUT/epochs.
+Prints the runs of refused requests; with -o writes them as Parquet to OUT/epoch_runs, and all requests to OUT/epochs.
 """
 
 import argparse
@@ -38,11 +37,9 @@ def epochs(requests: DataFrame, steps: DataFrame) -> DataFrame:
         & (F.lead("flow_id").over(in_order) != F.col("flow_id"))
         & (F.lead("ts_ns").over(in_order) < F.col("ts_ns") + F.col("latency_ns"))
     )
-    # An unknown topic fails after the epoch was counted; a partition listed twice in epoch 0, after the end of the old
-    # session and before the new one.
+    # An unknown topic fails after the epoch was counted, a partition listed twice between the old session and the new.
     failed_late = (error == UNKNOWN_SERVER_ERROR) & (epoch >= 0)
     ended = error.isin(SESSION_NOT_FOUND, SESSION_LIMIT_REACHED) | (failed_late & (epoch == 0) & F.col("repeats"))
-
     return (
         requests.join(steps.select(*REQUEST, "session", "cause"), REQUEST, "left")
         .select(

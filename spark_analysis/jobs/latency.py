@@ -1,8 +1,6 @@
 """Latencies by broker, client and API in milliseconds, with the time that long polls waited on purpose apart.
 
-    spark-submit latency.py TABLES [-o OUT]
-
-TABLES is a folder that `kshark export` or `kshark-spark export` wrote; -o writes Parquet instead of a table.
+spark-submit latency.py TABLES [-o OUT]      TABLES: the folder of `kshark export` or `kshark-spark export`
 """
 
 import argparse

@@ -1,8 +1,6 @@
 """One row per share session (KIP-932): its life, its epochs, and what its member did with the records.
 
-    spark-submit sessions.py TABLES [-o OUT]
-
-TABLES is a folder that `kshark export` or `kshark-spark export` wrote; -o writes Parquet instead of a table.
+spark-submit sessions.py TABLES [-o OUT]      TABLES: the folder of `kshark export` or `kshark-spark export`
 """
 
 import argparse

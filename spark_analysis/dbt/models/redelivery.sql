@@ -2,11 +2,7 @@
 WITH session_ends AS (
     SELECT
         capture, session_key, session,
-        first_value(
-            CASE
-                WHEN ended IN ('final_epoch', 'connection_closed', 'broker_restart', 'evicted') THEN closed_ts_ns
-            END IGNORE NULLS
-        ) OVER (
+        first_value(CASE WHEN ended NOT IN ('reopened', 'open') THEN closed_ts_ns END IGNORE NULLS) OVER (
             PARTITION BY capture, session_key ORDER BY session ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
         ) AS session_end_ns
     FROM {{ source('kshark', 'sessions') }}
@@ -97,7 +93,7 @@ times AS (
 )
 
 SELECT
-    capture, group_id, topic_id, partition, topic,
+    capture, group_id, topic_id, partition,
     CASE
         WHEN before IS NULL THEN 'before the capture'
         WHEN before.type = 2 THEN 'released'
@@ -107,9 +103,10 @@ SELECT
         WHEN expires_ns <= ts_ns THEN 'lock expired'
         ELSE 'unknown'
     END AS cause,
+    max(topic) AS topic,
     count(*) AS redeliveries,
     count(DISTINCT record_offset) AS records,
     count(*) FILTER (WHERE member_id <> before.member_id) AS to_another_member,
     max(delivery_count) AS highest_delivery_count
 FROM times
-GROUP BY ALL
+GROUP BY capture, group_id, topic_id, partition, cause
