@@ -71,5 +71,5 @@ if __name__ == "__main__":
     if options.output:
         result.write.parquet(options.output)
     else:
-        shown = result.orderBy(F.desc_nulls_last("work_p99_ms"), "capture", "broker", "client_id", "api")
-        shown.show(1000, truncate=False)
+        slowest = result.orderBy(F.desc_nulls_last("work_p99_ms"), "capture", "broker", "client_id", "api")
+        slowest.drop("work_p95_ms", "wait_p95_ms").show(1000, truncate=False)

@@ -71,5 +71,6 @@ if __name__ == "__main__":
     if options.output:
         result.write.parquet(options.output)
     else:
-        shown = result.orderBy("capture", "opened").drop("group_id", "broker", "client", "closed", "connections")
-        shown.show(1000, truncate=False)
+        columns = ["epoch_refusals", "not_found_refusals", "records_acquired", "records_accepted", "records_released"]
+        shown = result.select("capture", "member_id", "session", "opened", "ended", "last_epoch", "requests", *columns)
+        shown.orderBy("capture", "opened").show(1000, truncate=False)
