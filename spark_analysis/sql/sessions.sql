@@ -21,7 +21,14 @@ requests AS (
 
 acquired AS (
     SELECT
-        *, CASE WHEN first_offset >= 0 AND last_offset >= first_offset THEN last_offset - first_offset + 1 ELSE 0 END AS size
+        *,
+        CASE
+            WHEN
+                first_offset >= 0 AND last_offset >= first_offset AND last_offset < 1000000000000000000
+                AND last_offset // 1000 - first_offset // 1000 < 1000
+                THEN last_offset - first_offset + 1
+            ELSE 0
+        END AS size
     FROM read_parquet('acquired/**/*.parquet')
 ),
 
@@ -39,7 +46,10 @@ acknowledgements AS (
         *,
         CASE
             WHEN len(types) <> 1 THEN 1
-            WHEN first_offset >= 0 AND last_offset >= first_offset THEN last_offset - first_offset + 1
+            WHEN
+                first_offset >= 0 AND last_offset >= first_offset AND last_offset < 1000000000000000000
+                AND last_offset // 1000 - first_offset // 1000 < 1000
+                THEN last_offset - first_offset + 1
             ELSE 0
         END AS times
     FROM read_parquet('acknowledgements/**/*.parquet')

@@ -369,6 +369,29 @@ def test_sessions_have_all_their_records(bundled: Tables, capture: str, capsys: 
         assert totals[f"records_{name}"] == metrics[f"record-acknowledgement-count{{ack-type={type_}}}"]
 
 
+def test_damaged_offsets_are_no_records(bundled: Tables) -> None:
+    """A range of all offsets, two that end before they begin, and one of three records, which came again."""
+    ranges = ["0, 9223372036854775807", "50, 49", "9223372036854775807, -9223372036854775808", "7, 9", "7, 9"]
+    rows = ", ".join(f"({n}, {offsets})" for n, offsets in enumerate(ranges, 1))
+    made = bundled.spark.sql(
+        "SELECT *, 'c' AS capture, 'c:1' AS flow_id, 1 AS exchange, 1 AS correlation_id, 'g' AS group_id, "
+        "'t' AS topic_id, 0 AS partition, 'm' AS member_id, 9 AS session_key, 1 AS session, smallint(0) AS error_code, "
+        "array(1) AS types, n AS delivery_count, 10 * n AS packet "
+        f"FROM VALUES {rows} AS told(n, first_offset, last_offset)"
+    )
+    acquired, acknowledgements, steps, listed = (
+        table.limit(0).unionByName(made.where(which).select(*(set(made.columns) & set(table.columns))), True)
+        for table, which in zip(
+            bundled.read("acquired", "acknowledgements", "steps", "sessions"), ("true", "n < 5", "n = 1", "n = 1"),
+            strict=True,
+        )
+    )  # fmt: skip
+    (row,) = sessions.sessions(listed, steps, acquired, acknowledgements).collect()
+    assert (row.records_acquired, row.records_redelivered, row.records_accepted) == (6, 6, 3)
+    causes = redelivery.redelivery(acquired, acknowledgements, steps, listed).collect()
+    assert {row.cause: row.redeliveries for row in causes} == {"before the capture": 3, "acknowledged": 3}
+
+
 #: What `kshark deliveries` says of a record last, before it is acquired again; several for a cause of the job: the
 #: engine sees more (offsets before the start offset, leaders), and then does not know what became of a record.
 BEFORE = {
