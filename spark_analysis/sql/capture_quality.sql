@@ -1,5 +1,5 @@
 -- How far captures can be trusted: connections, missing bytes, anomalies, and what can be judged.
---     cd TABLES && duckdb -c ".read capture_quality.sql"
+--     cd TABLES && duckdb -f capture_quality.sql
 -- jobs/capture_quality.py explains each step, and gives the same rows.
 
 CREATE OR REPLACE TEMP VIEW capture_quality AS

@@ -1,5 +1,5 @@
 -- Share sessions that lost count of their epochs (KIP-932): which epoch a request used, and which one was due.
---     cd TABLES && duckdb -c ".read epochs.sql"
+--     cd TABLES && duckdb -f epochs.sql
 -- jobs/epochs.py explains each step, and gives the same rows.
 
 CREATE OR REPLACE TEMP VIEW epochs AS

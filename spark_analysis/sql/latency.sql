@@ -1,5 +1,5 @@
 -- Latencies by broker, client and API in milliseconds, with the time that long polls waited on purpose apart.
---     cd TABLES && duckdb -c ".read latency.sql"
+--     cd TABLES && duckdb -f latency.sql
 -- jobs/latency.py explains each step, and gives the same rows.
 
 CREATE OR REPLACE TEMP VIEW latency AS

@@ -1,5 +1,5 @@
 -- Records that a share group received again (KIP-932), and why: as far as the packets prove it.
---     cd TABLES && duckdb -c ".read redelivery.sql"
+--     cd TABLES && duckdb -f redelivery.sql
 -- jobs/redelivery.py explains each step and each cause, and gives the same rows.
 
 CREATE OR REPLACE TEMP VIEW redelivery AS

@@ -1,5 +1,5 @@
 -- One row per share session (KIP-932): its life, its epochs, and what its member did with the records.
---     cd TABLES && duckdb -c ".read sessions.sql"
+--     cd TABLES && duckdb -f sessions.sql
 -- jobs/sessions.py explains each step, and gives the same rows.
 
 CREATE OR REPLACE TEMP VIEW share_sessions AS
