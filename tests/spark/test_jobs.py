@@ -234,6 +234,7 @@ def test_jobs_are_short_and_import_no_kshark() -> None:
         assert {*modules} <= {"argparse", "pyspark"}, path
 
 
+@pytest.mark.slow
 def test_a_job_writes_parquet(unshared: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["epochs.py", str(unshared.folder), "-o", str(tmp_path)])
     runpy.run_path(str(JOBS / "epochs.py"), run_name="__main__")
@@ -369,6 +370,7 @@ def test_sessions_have_all_their_records(bundled: Tables, capture: str, capsys: 
         assert totals[f"records_{name}"] == metrics[f"record-acknowledgement-count{{ack-type={type_}}}"]
 
 
+@pytest.mark.slow
 def test_damaged_offsets_are_no_records(bundled: Tables) -> None:
     """A range of all offsets, two that end before they begin, and one of three records, which came again."""
     ranges = ["0, 9223372036854775807", "50, 49", "9223372036854775807, -9223372036854775808", "7, 9", "7, 9"]
