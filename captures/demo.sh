@@ -1,7 +1,7 @@
 #!/bin/sh
 # A real share-group incident the whole way: every step shows the command it runs, so that the next one can be typed.
 set -u
-bin=$1
+bin=$(cd "$1" && pwd)
 capture=captures/adv-epochs.pcap
 out=out/demo
 rm -rf "$out"
@@ -14,6 +14,7 @@ step() {
     code=$?
     # check answers 1 when it found violations: that is what the demo is about
     [ $code -le 1 ] || exit $code
+    return $code
 }
 
 codes=EPOCH_SKIP_AHEAD,EPOCH_REPLAY,ADVANCED_AFTER_ERROR,TWO_COUNTERS,USE_AFTER_FINAL
@@ -26,9 +27,16 @@ step kshark explain EPOCH_SKIP_AHEAD
 step kshark explain 123
 step kshark export $capture -o $out
 echo
-if "$bin/python" -c 'from kshark_spark.java import MISSING, find_java; find_java() or exit(MISSING)'; then
+if JAVA_HOME=$("$bin/python" -c 'from kshark_spark.java import MISSING, find_java
+java = find_java() or exit(MISSING)
+print(java.home)'); then
+    export JAVA_HOME PYSPARK_PYTHON="$bin/python"
     step kshark-spark check $out --select $codes
     echo
-    echo "The packets and the tables gave the same findings."
+    echo "The packets and the tables gave the same findings. Now the tables alone: a PySpark job of a hundred lines counts the epochs again,"
+    echo "without kshark. A row is a run of refused requests: the epoch that the first one used, the one that was due, what the client did"
+    echo "wrong, and what ended it (spark_analysis/jobs has four more jobs)."
+    (step spark-submit --properties-file spark_analysis/jobs/local.conf spark_analysis/jobs/epochs.py $out) 2> out/spark.log ||
+        { cat out/spark.log >&2; exit 2; }
 fi
 echo "Next: $bin/kshark check YOUR.pcap"

@@ -41,3 +41,9 @@ def test_the_two_commands_are_there() -> None:
     makefile = (ROOT / "Makefile").read_text()
     assert targets == ["demo", "test"]
     assert all(f"\n{target}:" in makefile for target in targets)
+
+
+def test_the_job_that_is_printed_is_the_file() -> None:
+    job = (ROOT / "spark_analysis" / "jobs" / "epochs.py").read_text()
+    (first,) = re.findall(r"```python\n(.*?)```", TEXT.partition("## Parquet and Spark")[2].partition("\n## ")[0], re.S)
+    assert first == job
