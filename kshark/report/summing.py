@@ -12,10 +12,10 @@ from kshark.analysis import ShareSession
 from kshark.analysis.results.statistics import counts_of
 from kshark.anomaly import CATALOGUE
 from kshark.registry import Registry
+from kshark.releases import releases_offering
 from kshark.report import facts
 from kshark.report.collected import CapturedFinding, Collected, Kind, Member
 from kshark.report.names import base_names
-from kshark.report.releases import releases_offering
 from kshark.report.words import advice_of
 
 #: Verdicts in the order of the report.
