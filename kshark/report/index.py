@@ -110,3 +110,9 @@ def _entries(total: int, rows: Iterable[tuple[int | None, Row]]) -> list[Entry]:
 def codes_of(kinds: Iterable[FindingKind]) -> list[str]:
     """Return the codes of findings, sorted."""
     return sorted({kind.code for kind in kinds})
+
+
+def anchors_of(kinds: Iterable[FindingKind]) -> list[str | None]:
+    """Return the anchor of each kind: its code, for the first one with that code."""
+    codes = [kind.code for kind in kinds]
+    return [code if code not in codes[:index] else None for index, code in enumerate(codes)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kshark.analysis import REASONS
 from kshark.analysis.rules.causes import ADVICE
 from kshark.output.catalogue import CODES, parties
-from kshark.report.facts import FindingKind, Report, Verdicts
+from kshark.report.facts import Capture, FindingKind, Report, Verdicts
 from kshark.units import counted, number, safe, shortened, size
 
 #: Blamed parties of which there may be several.
@@ -74,6 +75,66 @@ def verdict_of(report: Report) -> Verdict:
         "Nothing to judge: the capture has no Kafka traffic.",
         [f"Found instead: {', '.join(others)}."] if others else [],
     )
+
+
+def verdict_of_batch(report: Report, ranked: Sequence[Capture]) -> Verdict:
+    """Return the verdict of several captures; `ranked`: the captures, the worst first."""
+    total = number(len(ranked))
+    worst, level = ranked[0], _level_of(ranked)
+    text = "" if worst.page is None else worst.page.text
+    text = f"{text[:1].lower()}{text[1:]}" if text.startswith(("Client ", "The ")) else text
+    if level in ("violation", "unknown"):
+        cluster = f" (cluster {shortened(worst.clusters[0], 40)})" if len(worst.clusters) == 1 else ""
+        return Verdict(
+            level,
+            f"The worst of {total} captures is {shortened(worst.name, 60)}{cluster}: {text}",
+            [*_of_all(report, ranked), *_most_often(report, level)[:1], *_unjudged(ranked), *_unseen(report)],
+        )
+    if level == "nothing":
+        return Verdict(level, f"Nothing to judge: none of {total} captures has Kafka traffic.", [])
+    return Verdict(
+        level,
+        f"No rule was broken in {total} captures with {counted(_exchanges(report), 'exchange')}.",
+        [*_beside(report), *_unjudged(ranked), *_damage(report), *_unseen(report)],
+    )
+
+
+def _level_of(captures: Sequence[Capture]) -> str:
+    levels = {"" if capture.page is None else capture.page.level for capture in captures}
+    return next((level for level in ("violation", "unknown", "note", "good") if level in levels), "nothing")
+
+
+def _of_all(report: Report, captures: Sequence[Capture]) -> list[str]:
+    """Return how many captures have findings, and the worst cluster."""
+    counts = [capture.counts for capture in captures]
+    broken = sum(count.violations > 0 for count in counts)
+    doubtful = sum(count.unknown > 0 and not count.violations for count in counts)
+    sentences = []
+    if broken:
+        shown = f"{number(broken)} of {counted(len(captures), 'capture')}"
+        sentences.append(
+            f"{shown} {'breaks' if broken == 1 else 'break'} the protocol, {times(report.totals.violations)} in all."
+        )
+    if doubtful:
+        sentences.append(f"{counted(doubtful, 'capture')} {'more ' if broken else ''}may break it: nothing is proved.")
+    named = [cluster for cluster in report.clusters if cluster.cluster is not None]
+    if len(named) > 1 and named[0].violations:
+        worst = named[0]
+        sentences.append(
+            f"The worst of {counted(len(named), 'cluster')} is {shortened(worst.cluster or '', 40)}: "
+            f"{counted(worst.violations, 'violation')} in {counted(worst.captures, 'capture')}."
+        )
+    return sentences
+
+
+def _unjudged(captures: Sequence[Capture]) -> list[str]:
+    """Return the captures without anything to judge."""
+    names = [capture.name for capture in captures if capture.page is not None and capture.page.level == "nothing"]
+    if not names:
+        return []
+    more = f" and {number(len(names) - _NAMED)} more" if len(names) > _NAMED else ""
+    shown = ", ".join(shortened(name, 40) for name in names[:_NAMED])
+    return [f"{counted(len(names), 'capture')} without Kafka traffic that could be judged: {shown}{more}."]
 
 
 def _exchanges(report: Report) -> int:

@@ -327,7 +327,7 @@ def _report(args: Namespace) -> int:
     spark = _session(args)
     from kshark_spark.tables import exported
 
-    writing = Writing(target, args)
+    writing = Writing(target, args, several=len(captures) > 1)
     tables = "" if folder is None else "the tables of "
     with shown(spark), working(f"Report on {tables}{counted(len(captures), 'capture')}"):
         if folder is not None:
