@@ -18,9 +18,11 @@ from kshark.report.style import page_style, text_of
 SHOWN: Final = 20
 CAPTURES: Final = 1_000
 #: Rules of the heat map, and its captures; captures that are linked from a kind of findings.
-COLUMNS: Final = 24
+COLUMNS: Final = 26
 ROWS: Final = 400
 LINKS: Final = 40
+#: Kinds of findings that are shown unfolded.
+KINDS: Final = 12
 #: Rows of brokers, clients and groups: unfolded, and in all.
 SERVERS: Final = 12
 ALL_SERVERS: Final = 200
@@ -125,7 +127,7 @@ def html(report: facts.Report) -> str:
             style=style,
             script=script,
             policy=page.policy(style, script),
-            limits={"links": LINKS, "servers": SERVERS, "all_servers": ALL_SERVERS, "heat": SHOWN},
+            limits={"links": LINKS, "servers": SERVERS, "all_servers": ALL_SERVERS, "heat": SHOWN, "kinds": KINDS},
         )
     )
     return rendered
@@ -137,7 +139,8 @@ def ranked(report: facts.Report) -> list[Row]:
     rows = []
     for capture in report.captures:
         assert capture.page is not None  # of several captures each has a page
-        first = next(iter(headlines.get(capture.name, ())), None)
+        told = headlines.get(capture.name, ())
+        first = next((one for one in told if one.kind != "capture"), next(iter(told), None))
         about = first.text if first is not None else capture.page.text
         codes = " ".join(dict.fromkeys(one.code for one in capture.findings))
         rows.append(Row(capture, capture.page, about, codes))

@@ -88,7 +88,7 @@ def verdict_of_batch(report: Report, ranked: Sequence[Capture]) -> Verdict:
         return Verdict(
             level,
             f"The worst of {total} captures is {shortened(worst.name, 60)}{cluster}: {text}",
-            [*_of_all(report, ranked), *_most_often(report, level)[:1], *_unjudged(ranked), *_unseen(report)],
+            [*_of_all(report, ranked), *_first_kind(report, level), *_unjudged(ranked), *_unseen(report)],
         )
     if level == "nothing":
         return Verdict(level, f"Nothing to judge: none of {total} captures has Kafka traffic.", [])
@@ -116,12 +116,14 @@ def _of_all(report: Report, captures: Sequence[Capture]) -> list[str]:
             f"{shown} {'breaks' if broken == 1 else 'break'} the protocol, {times(report.totals.violations)} in all."
         )
     if doubtful:
-        sentences.append(f"{counted(doubtful, 'capture')} {'more ' if broken else ''}may break it: nothing is proved.")
+        sentences.append(
+            f"{counted(doubtful, 'more capture' if broken else 'capture')} may break it: nothing is proved."
+        )
     named = [cluster for cluster in report.clusters if cluster.cluster is not None]
     if len(named) > 1 and named[0].violations:
         worst = named[0]
         sentences.append(
-            f"The worst of {counted(len(named), 'cluster')} is {shortened(worst.cluster or '', 40)}: "
+            f"Of {counted(len(named), 'cluster')} that captures name, the worst is {shortened(worst.cluster or '', 40)}: "
             f"{counted(worst.violations, 'violation')} in {counted(worst.captures, 'capture')}."
         )
     return sentences
@@ -175,6 +177,12 @@ def _most_often(report: Report, verdict: str) -> list[str]:
         f"{meaning_of(kind).removesuffix('.')} ({times(kind.count)})." if len(kinds) > 1 else meaning_of(kind)
         for kind in kinds[:_NAMED]
     ]
+
+
+def _first_kind(report: Report, verdict: str) -> list[str]:
+    """Return the text of the most frequent finding of several captures."""
+    kinds = [kind for kind in report.findings if kind.verdict == verdict]
+    return [f"Most often: {kinds[0].code}, {times(kinds[0].count)}. {meaning_of(kinds[0])}"] if kinds else []
 
 
 def times(count: int) -> str:
