@@ -1,11 +1,16 @@
 (function () {
   "use strict";
   var form = document.getElementById("find");
+  var linked = {};
+  document.querySelectorAll(".heat tbody tr").forEach(function (row) { linked[row.querySelector("a").href] = row; });
   var rows = Array.from(document.querySelectorAll("tr[data-words]")).map(function (row) {
-    return { element: row, text: (row.textContent + " " + row.dataset.words).toLowerCase(), heat: Boolean(row.closest(".heat")) };
+    return {
+      element: row,
+      text: (row.textContent + " " + row.dataset.words).toLowerCase(),
+      heat: linked[row.querySelector("a").href],
+    };
   });
   var folds = Array.from(document.querySelectorAll("details.fold"));
-  var total = rows.filter(function (row) { return !row.heat; }).length;
   var wasFiltered = false;
 
   function filter() {
@@ -14,17 +19,18 @@
     rows.forEach(function (row) {
       var matching = words.every(function (word) { return row.text.includes(word); });
       row.element.hidden = !matching;
-      found += matching && !row.heat ? 1 : 0;
+      if (row.heat) row.heat.hidden = !matching;
+      found += matching ? 1 : 0;
     });
     if (words.length || wasFiltered) {
       folds.forEach(function (fold) {
-        var here = Boolean(fold.querySelector("tr[data-words]:not([hidden])"));
+        var here = Boolean(fold.querySelector("tbody tr:not([hidden])"));
         fold.hidden = words.length > 0 && !here;
         fold.open = words.length > 0 && here;
       });
     }
     wasFiltered = words.length > 0;
-    form.elements.found.textContent = found.toLocaleString("en") + " of " + total.toLocaleString("en") + " captures";
+    form.elements.found.textContent = found.toLocaleString("en") + " of " + rows.length.toLocaleString("en") + " captures";
   }
 
   var waiting = 0;

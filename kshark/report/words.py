@@ -82,7 +82,7 @@ def verdict_of_batch(report: Report, ranked: Sequence[Capture]) -> Verdict:
     total = number(len(ranked))
     worst, level = ranked[0], _level_of(ranked)
     text = "" if worst.page is None else worst.page.text
-    text = f"{text[:1].lower()}{text[1:]}" if text.startswith(("Client ", "The ")) else text
+    text = text[:1].lower() + text[1:]
     if level in ("violation", "unknown"):
         cluster = f" (cluster {shortened(worst.clusters[0], 40)})" if len(worst.clusters) == 1 else ""
         return Verdict(
@@ -123,8 +123,9 @@ def _of_all(report: Report, captures: Sequence[Capture]) -> list[str]:
     if len(named) > 1 and named[0].violations:
         worst = named[0]
         sentences.append(
-            f"Of {counted(len(named), 'cluster')} that captures name, the worst is {shortened(worst.cluster or '', 40)}: "
-            f"{counted(worst.violations, 'violation')} in {counted(worst.captures, 'capture')}."
+            f"Of {counted(len(named), 'cluster')} that captures name, the worst is "
+            f"{shortened(worst.cluster or '', 40)}: {counted(worst.violations, 'violation')} in "
+            f"{counted(worst.captures, 'capture')}."
         )
     return sentences
 

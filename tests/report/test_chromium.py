@@ -80,6 +80,24 @@ def test_findings_are_searched_and_filtered(browser: Browser, page: Path) -> Non
     assert choose(browser, words="", code="", client="1")[0] == "49 of 49 findings"
 
 
+def test_several_captures_are_shown_and_searched_by_code(browser: Browser, tmp_path: Path) -> None:
+    from kshark.cli import main
+
+    files = [str(CAPTURES / f"{name}.pcap") for name in ("adv-acks", "adv-epochs", "tcp-var-base")]
+    main(["report", *files, "--each", "-q", "-o", str(tmp_path)])
+    page = tmp_path / "report.html"
+    for width in (1280, 390):
+        light, dark = (browser.show(page, width, theme) for theme in ("light", "dark"))
+        for seen in (light, dark):
+            assert (seen.console, seen.requests, seen.width) == ([], [page.as_uri()], width)
+        assert light.ground != dark.ground
+    search = "document.getElementById('find').elements.words.value = 'epoch_replay'"
+    value(browser, f"{search}; document.getElementById('find').requestSubmit()")
+    assert value(browser, "document.querySelector('output').textContent") == "1 of 3 captures"
+    shown = "[...document.querySelectorAll('{} tbody tr:not([hidden]) a')].map(link => link.textContent)[0]"
+    assert [value(browser, shown.format(table)) for table in (".captures", ".heat")] == ["adv-epochs.pcap"] * 2
+
+
 def test_columns_are_sorted_by_buttons(browser: Browser, page: Path) -> None:
     browser.show(page, 1280, "light")
     for times, order in ((1, "ascending"), (2, "descending"), (3, "ascending")):

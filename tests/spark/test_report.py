@@ -17,14 +17,17 @@ pytestmark = pytest.mark.spark
 
 #: Share sessions and their refusals, restarts, holes, frames that are none, TLS.
 REPORTED = ("adv-epochs", "adv-frames", "share-restart", "share-loss", "security-sasl")
-FILES = ("report.json", "report.html", "findings.parquet")
 
 
 def made(capsys: pytest.CaptureFixture[str], main: Any, folder: Path, *words: str) -> tuple[int, str, dict[str, bytes]]:
-    """Exit code, standard output and files of a report."""
+    """Exit code, standard output and files of a report, with the pages of captures."""
     capsys.readouterr()
     code = main(["report", *words, "-o", str(folder)])
-    return code, capsys.readouterr().out, {name: (folder / name).read_bytes() for name in FILES}
+    return (
+        code,
+        capsys.readouterr().out,
+        {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()},
+    )
 
 
 def by_spark(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> tuple[int, str, dict[str, bytes]]:
