@@ -47,7 +47,10 @@ EXAMPLES: Final = (
 def arguments(parser: Parser) -> None:
     add_captures(parser)
     parser.add_argument(
-        "-o", dest="folder", metavar="DIR", help="the folder of the report; an earlier report in it is replaced"
+        "-o",
+        dest="folder",
+        metavar="DIR",
+        help="the folder of the report; an earlier report in it is replaced; with --each also a page for each capture",
     )
     parser.add_argument("--group", metavar="NAME", help="with --picture: the share group")
     parser.add_argument("--member", metavar="NAME", help="with --picture: one member, by its id or its client id")
