@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from kshark.cli.anonymizing import add_anonymity, pseudonyms
@@ -17,7 +17,7 @@ from kshark.cli.each import captures_of, each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, filtered
 from kshark.cli.source import Source, name_of
-from kshark.errors import UsageError
+from kshark.errors import Destroyed, Empty, UnreadableInput, UsageError
 from kshark.output.local_folder import local_folder
 from kshark.output.sink import Sink
 from kshark.report import facts
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
     from kshark.anonymous import Pseudonyms
-    from kshark.cli.reporting import Part
+    from kshark.cli.reporting import Part, Read
 
 EXAMPLES: Final = (
     "kshark report trace.pcap -o report",
@@ -79,19 +79,16 @@ def run(args: Namespace) -> int:
     writing = Writing(folder, args, pseudonyms(args), several=len(captures) > 1)
     show = partial(_part, base_names(capture_names(captures)))
     with judging():
-        for part in each(args, filtered(OPTIONS, args), show, captures=captures, headings=False):
-            writing.add(part, name_of(part.origin.files) if args.each else None)
+        for read in each(args, filtered(OPTIONS, args), show, captures=captures, headings=False):
+            writing.add(read, named=bool(args.each))
     return writing.close()
 
 
-def _part(names: Sequence[str], source: Source, args: Namespace, _: Sink) -> Part:
-    from kshark.cli.reporting import Reporting
+def _part(names: Sequence[str], source: Source, args: Namespace, _: Sink) -> Read:
+    from kshark.cli.reporting import read_part
 
-    reporting = Reporting(names[source.number], args, source.shows, source.includes_time)
     source.has_verdict = True
-    for page in source:
-        reporting.page(page)
-    return reporting.close(source.files, source.locate)
+    return read_part(names[source.number], source, args, source.files)
 
 
 def usable(args: Namespace) -> Path:
@@ -136,9 +133,17 @@ class Writing:
         self._pages = Pages(folder, names) if several else None
         self._violated = False
         self._judged = False
+        #: Why files could not be read, or not to their end.
+        self._unread: list[UnreadableInput] = [*getattr(args, "faults", ())]
 
-    def add(self, part: Part, name: str | None = None) -> None:
-        """Add the part of a capture and print its verdict with `name`."""
+    def add(self, read: Read, *, named: bool, name: str | None = None) -> None:
+        """Add the part of a capture and print its verdict; `named`: with `name`, or that of its files."""
+        part, errors = read
+        self._unread += errors
+        if part is not None:
+            self._add(part, (name or name_of(part.origin.files)) if named else None)
+
+    def _add(self, part: Part, name: str | None) -> None:
         if self._names is None:
             self._findings.add(part.findings)
         else:
@@ -158,6 +163,7 @@ class Writing:
     def close(self) -> int:
         """Write the report and return the exit code."""
         report = summed(self._counts, self._origins, self._headlines, registry(self._args))
+        report.unread = [_unread(error) for error in self._unread]
         if self._names is not None:
             from kshark.anonymous.report import anonymous_report, anonymous_rows
 
@@ -170,7 +176,17 @@ class Writing:
         if not self._args.quiet:
             pages = "" if self._pages is None else f", {PAGES}/ (a page for each of {number(len(self._origins))})"
             print(f"kshark: {self._folder / PAGE}, {DATA} and {FINDINGS}{pages}", file=sys.stderr)
+        if self._args.each:
+            self._args.unread = not self._origins
+        if not self._origins:
+            return NOTHING_JUDGED if any(isinstance(error, Empty | Destroyed) for error in self._unread) else 2
         return 1 if self._violated else 0 if self._judged else NOTHING_JUDGED
+
+
+def _unread(error: UnreadableInput) -> facts.Unread:
+    """Return a file that could not be read, without its folder."""
+    file, _, reason = str(error).partition(": ")
+    return facts.Unread(PurePath(file).name, reason)
 
 
 class Pages:

@@ -81,6 +81,13 @@ class Cluster(msgspec.Struct):
     notes: int
 
 
+class Unread(msgspec.Struct):
+    """A file that could not be read, or not to its end, by its name without folders."""
+
+    file: str
+    reason: str
+
+
 class Totals(msgspec.Struct):
     """The totals behind the verdict."""
 
@@ -291,6 +298,7 @@ class Report(msgspec.Struct):
     #: Counts of rows beyond a limit, by field: requests of further clients, and so on.
     others: dict[str, int]
     clusters: list[Cluster] = []
+    unread: list[Unread] = []
 
 
 def to_json(report: Report) -> bytes:

@@ -79,23 +79,31 @@ def verdict_of(report: Report) -> Verdict:
 
 def verdict_of_batch(report: Report, ranked: Sequence[Capture]) -> Verdict:
     """Return the verdict of several captures; `ranked`: the captures, the worst first."""
-    total = number(len(ranked))
-    worst, level = ranked[0], _level_of(ranked)
+    if not ranked:
+        return Verdict("nothing", "Nothing to judge: no file could be read.", _not_read(report))
+    total, level = counted(len(ranked), "capture"), _level_of(ranked)
+    worst = ranked[0]
     text = "" if worst.page is None else worst.page.text
     text = text[:1].lower() + text[1:]
     if level in ("violation", "unknown"):
         cluster = f" (cluster {shortened(worst.clusters[0], 40)})" if len(worst.clusters) == 1 else ""
         return Verdict(
             level,
-            f"The worst of {total} captures is {shortened(worst.name, 60)}{cluster}: {text}",
-            [*_of_all(report, ranked), *_first_kind(report, level), *_unjudged(ranked), *_unseen(report)],
+            f"The worst of {total} is {shortened(worst.name, 60)}{cluster}: {text}",
+            [
+                *_of_all(report, ranked),
+                *_first_kind(report, level),
+                *_not_read(report),
+                *_unjudged(ranked),
+                *_unseen(report),
+            ],
         )
     if level == "nothing":
-        return Verdict(level, f"Nothing to judge: none of {total} captures has Kafka traffic.", [])
+        return Verdict(level, f"Nothing to judge: none of {total} has Kafka traffic.", _not_read(report))
     return Verdict(
         level,
-        f"No rule was broken in {total} captures with {counted(_exchanges(report), 'exchange')}.",
-        [*_beside(report), *_unjudged(ranked), *_damage(report), *_unseen(report)],
+        f"No rule was broken in {total} with {counted(_exchanges(report), 'exchange')}.",
+        [*_beside(report), *_not_read(report), *_unjudged(ranked), *_damage(report), *_unseen(report)],
     )
 
 
@@ -130,14 +138,23 @@ def _of_all(report: Report, captures: Sequence[Capture]) -> list[str]:
     return sentences
 
 
+def _not_read(report: Report) -> list[str]:
+    """Return the files that could not be read."""
+    names = [one.file for one in report.unread]
+    return [f"{counted(len(names), 'file')} could not be read: {_listed(names)}."] if names else []
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {number(len(names) - _NAMED)} more" if len(names) > _NAMED else ""
+    return ", ".join(shortened(name, 40) for name in names[:_NAMED]) + more
+
+
 def _unjudged(captures: Sequence[Capture]) -> list[str]:
     """Return the captures without anything to judge."""
     names = [capture.name for capture in captures if capture.page is not None and capture.page.level == "nothing"]
     if not names:
         return []
-    more = f" and {number(len(names) - _NAMED)} more" if len(names) > _NAMED else ""
-    shown = ", ".join(shortened(name, 40) for name in names[:_NAMED])
-    return [f"{counted(len(names), 'capture')} without Kafka traffic that could be judged: {shown}{more}."]
+    return [f"{counted(len(names), 'capture')} without Kafka traffic that could be judged: {_listed(names)}."]
 
 
 def _exchanges(report: Report) -> int:

@@ -42,6 +42,7 @@ from kshark_spark.steps import working
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kshark.cli.reporting import Read
     from kshark.model import Finding
     from kshark_spark.check import Checked
 
@@ -329,15 +330,27 @@ def _report(args: Namespace) -> int:
 
     writing = Writing(target, args, several=len(captures) > 1)
     tables = "" if folder is None else "the tables of "
-    with shown(spark), working(f"Report on {tables}{counted(len(captures), 'capture')}"):
+    with shown(spark) as clear, working(f"Report on {tables}{counted(len(captures), 'capture')}"):
         if folder is not None:
-            parts = parts_of_tables(exported(spark, folder), captures, args, cores_of(spark, args.cores))
+            made = parts_of_tables(exported(spark, folder), captures, args, cores_of(spark, args.cores))
+            parts: Iterable[Read | UnreadableInput] = [(part, []) for part in made]
         else:
             parts = parts_of_captures(spark, captures, args)
-    for part in parts:
-        several = part.origin.name if folder is not None else part.origin.files[0]
-        writing.add(part, several if len(parts) > 1 else None)
+        for name, part in zip(captures, parts, strict=True):
+            clear()
+            writing.add(_left_out(part, args, len(captures)), named=len(captures) > 1, name=name if folder else None)
     return writing.close()
+
+
+def _left_out(read: Read | UnreadableInput, args: Namespace, captures: int) -> Read:
+    """Report what could not be read. Raises the error of the only capture."""
+    if isinstance(read, UnreadableInput):
+        if captures == 1:
+            raise read
+        read = None, [read]
+    for error in read[1]:
+        leave_out(args, error, WHO)
+    return read
 
 
 # -- prepare

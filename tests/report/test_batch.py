@@ -339,3 +339,32 @@ def test_pages_of_an_anonymous_report_have_no_name_of_a_capture(kshark: Run, tmp
             assert name not in path.name
     for link in Page(tmp_path / "report.html").links:
         assert not link.startswith("captures/") or (tmp_path / link.partition("#")[0]).exists()
+
+
+# -- files that cannot be read
+
+
+def test_files_that_cannot_be_read_are_named_and_have_no_page(kshark: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "home-of-alice"
+    folder.mkdir()
+    shutil.copy(CAPTURES / "adv-acks.pcap", folder)
+    (folder / "empty.pcap").touch()
+    (folder / "short.pcap").write_bytes((CAPTURES / "adv-acks.pcap").read_bytes()[:20])
+    assert kshark("report", folder, "--each", "-o", tmp_path / "out").code == 1
+    report = json.loads((tmp_path / "out/report.json").read_bytes())
+    assert report["unread"] == [
+        {"file": "empty.pcap", "reason": "no capture (pcap or pcapng), but an empty file"},
+        {"file": "short.pcap", "reason": "the pcap file ends after 20 bytes, inside its header of 24"},
+    ]
+    assert [capture["name"] for capture in report["captures"]] == ["adv-acks.pcap"]
+    text = (tmp_path / "out/report.html").read_text()
+    assert "2 files could not be read: empty.pcap, short.pcap." in text
+    assert "alice" not in text
+
+
+def test_without_a_readable_file_the_page_says_so(kshark: Run, tmp_path: Path) -> None:
+    files = [tmp_path / "a.pcap", tmp_path / "b.pcap"]
+    for file in files:
+        file.write_bytes((CAPTURES / "adv-acks.pcap").read_bytes()[:20])
+    assert kshark("report", *files, "--each", "-o", tmp_path / "out").code == 2
+    assert Page(tmp_path / "out/report.html").text["h1"] == ["Nothing to judge: no file could be read."]

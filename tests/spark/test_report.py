@@ -70,6 +70,20 @@ def test_a_capture_in_which_nothing_happened_is_named(
     assert by_spark(capsys, captures / "three", "tables") == expected
 
 
+def test_files_that_cannot_be_read_are_named_and_the_others_reported(
+    spark: Any, capsys: pytest.CaptureFixture[str], captures: Path
+) -> None:
+    (captures / "random.pcap").write_bytes(bytes(range(256)))
+    (captures / "short.pcap").write_bytes((captures / "adv-epochs.pcap").read_bytes()[:20])
+    (captures / "cut.pcap").write_bytes((captures / "adv-epochs.pcap").read_bytes()[:20_000])
+    names = ("random.pcap", "short.pcap", "cut.pcap", "adv-frames.pcap")
+    expected = made(capsys, kshark.cli.main, captures / "one", *names, "--each")
+    assert by_spark(capsys, captures / "two", *names, "--each") == expected
+    assert sorted(expected[2]) == [
+        *("captures/adv-frames.pcap.html", "captures/cut.pcap.html", "findings.parquet", "report.html", "report.json")
+    ]
+
+
 def test_a_part_of_captures_is_reported_as_by_one_process(
     spark: Any, capsys: pytest.CaptureFixture[str], captures: Path
 ) -> None:
