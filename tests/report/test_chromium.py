@@ -86,16 +86,15 @@ def test_several_captures_are_shown_and_searched_by_code(browser: Browser, tmp_p
     files = [str(CAPTURES / f"{name}.pcap") for name in ("adv-acks", "adv-epochs", "tcp-var-base")]
     main(["report", *files, "--each", "-q", "-o", str(tmp_path)])
     page = tmp_path / "report.html"
-    for width in (1280, 390):
-        light, dark = (browser.show(page, width, theme) for theme in ("light", "dark"))
-        for seen in (light, dark):
-            assert (seen.console, seen.requests, seen.width) == ([], [page.as_uri()], width)
-        assert light.ground != dark.ground
+    shown = [browser.show(page, width, theme) for width, theme in ((1280, "light"), (390, "dark"))]
+    for seen, width in zip(shown, (1280, 390), strict=True):
+        assert (seen.console, seen.requests, seen.width) == ([], [page.as_uri()], width)
+    assert shown[0].ground != shown[1].ground
     search = "document.getElementById('find').elements.words.value = 'epoch_replay'"
     value(browser, f"{search}; document.getElementById('find').requestSubmit()")
     assert value(browser, "document.querySelector('output').textContent") == "1 of 3 captures"
-    shown = "[...document.querySelectorAll('{} tbody tr:not([hidden]) a')].map(link => link.textContent)[0]"
-    assert [value(browser, shown.format(table)) for table in (".captures", ".heat")] == ["adv-epochs.pcap"] * 2
+    first = "[...document.querySelectorAll('{} tbody tr:not([hidden]) a')].map(link => link.textContent)[0]"
+    assert [value(browser, first.format(table)) for table in (".captures", ".heat")] == ["adv-epochs.pcap"] * 2
 
 
 def test_columns_are_sorted_by_buttons(browser: Browser, page: Path) -> None:

@@ -1,5 +1,5 @@
-"""The table `captures` as a DataFrame of captures, and as other engines read its files. The rows that an export on Spark
-writes are compared in test_check."""
+"""The table `captures` as a DataFrame of captures, and as other engines read its files. The rows of an export on Spark are
+compared in test_check."""
 
 from __future__ import annotations
 
