@@ -314,7 +314,7 @@ def _report(args: Namespace) -> int:
     from kshark.output.manifest import whole_captures
     from kshark.report.names import base_names
     from kshark.tables.captures import capture_names
-    from kshark_spark.report import is_restricted, parts_of_captures, parts_of_tables
+    from kshark_spark.report import faults_of, is_restricted, parts_of_captures, parts_of_tables
 
     args.dissectors = []
     target, folder, restricted = usable(args), _tables(args), is_restricted(args)
@@ -326,7 +326,7 @@ def _report(args: Namespace) -> int:
         files = _captures(args)
         captures = dict(zip(base_names(capture_names(files)), files, strict=True))
     spark = _session(args)
-    from kshark_spark.tables import exported
+    from kshark_spark.tables import exported, one_exported
 
     writing = Writing(target, args, several=len(captures) > 1)
     tables = "" if folder is None else "the tables of "
@@ -334,6 +334,8 @@ def _report(args: Namespace) -> int:
         if folder is not None:
             made = parts_of_tables(exported(spark, folder), captures, args, cores_of(spark, args.cores))
             parts: Iterable[Read | UnreadableInput] = [(part, []) for part in made]
+            unread = faults_of(one_exported(spark, folder, "faults"), captures)
+            writing.add((None, unread), named=False)
         else:
             parts = parts_of_captures(spark, captures, args)
         for name, part in zip(captures, parts, strict=True):

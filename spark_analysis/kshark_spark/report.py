@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import groupby
@@ -78,6 +78,12 @@ def parts_of_tables(tables: Tables, captures: Mapping[str, Sequence[str]], args:
     parts = {capture: pickle.loads(part) for capture, part in collected(pickled, "count events")}
     # a capture without events has no rows
     return [parts.get(name) or Reporting(shown[name], needed).close(files) for name, files in captures.items()]
+
+
+def faults_of(faults: DataFrame, captures: Collection[str]) -> list[UnreadableInput]:
+    """Return why captures could not be read, from the table `faults`; a later export may have read some of them."""
+    rows = sorted(set(collected(faults.select("capture", "detail"), "read faults")))
+    return [UnreadableInput(detail) for name, detail in rows if name not in captures]
 
 
 def _in_time(tables: Tables) -> DataFrame:

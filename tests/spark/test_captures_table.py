@@ -1,4 +1,4 @@
-"""The table `captures` as a DataFrame of captures, and as other engines read its files. The rows of an export on Spark are
+"""The table `captures` as a DataFrame of captures, and as DuckDB reads its files. The rows of an export on Spark are
 compared in test_check."""
 
 from __future__ import annotations

@@ -82,6 +82,10 @@ def test_files_that_cannot_be_read_are_named_and_the_others_reported(
     assert sorted(expected[2]) == [
         *("captures/adv-frames.pcap.html", "captures/cut.pcap.html", "findings.parquet", "report.html", "report.json")
     ]
+    expected = made(capsys, kshark.cli.main, captures / "one", *names[1:], "--each")
+    assert kshark.cli.main(["export", *names[1:], "--each", "-o", "tables"]) == 2
+    assert by_spark(capsys, captures / "three", "tables") == expected
+    assert b"short.pcap could not be read" in expected[2]["report.html"]
 
 
 def test_a_part_of_captures_is_reported_as_by_one_process(
