@@ -60,6 +60,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "kshark.clusters",
         "kshark.conditions",
         "kshark.produced",
+        "kshark.releases",
         "kshark.unread",
     ),
     ("kshark.exchange", "kshark.embedded"),

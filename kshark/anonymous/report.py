@@ -24,6 +24,8 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "member_id": "member",
     "topic": "topic",
     "topic_id": "id",
+    "cluster": "cluster",
+    "clusters": "cluster",
 }
 #: Keys with an end of a connection, `address:port`, with sentences, and with names of captures and files.
 _ENDS: Final = frozenset({"broker", "brokers", "client", "proxy"})

@@ -120,6 +120,11 @@ class Capture:
         """Bytes of the file read so far, for progress."""
         return self._input.bytes_read
 
+    @property
+    def head(self) -> bytes:
+        """The first bytes of the capture, decompressed."""
+        return self._head
+
     def __iter__(self) -> Iterator[PacketBatch | Weird]:
         number, time_ns, data, size = 0, 0, self._head, HEAD_READ
         in_order = TimeOrder()

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kshark.capture.captures import need_captures
+from kshark.capture.host import host_of
 from kshark.cli.each import captures_of, run_all
 from kshark.cli.parser import Parser, add_captures, add_payload
 from kshark.cli.resting import Resting
@@ -189,6 +190,7 @@ def _parts(
                 continue
             part.begin(capture)
             _write(source, part, args)
+            part.end(source.packets, host_of(files))
         except UnreadableInput as error:
             if only:
                 raise

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kshark.analysis import AnalysisResult, MemberKey, Observed, Outcomes
@@ -22,6 +23,9 @@ from kshark.report.summing import Origin
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
+
+    from kshark.cli.source import Source
+    from kshark.errors import UnreadableInput
 
 
 #: Record batches are read without their records, as `kshark export` does, so that damaged batches are reported.
@@ -44,6 +48,27 @@ class Part(NamedTuple):
     def headlines(self) -> list[Headline]:
         """The headlines of `kshark check`."""
         return self.printed.headlines.of(self.outcomes, capture_headlines(self.observed, self.printed.counts))
+
+
+#: The part of a capture, and why files were left out; no part if all were.
+Read = tuple["Part | None", "list[UnreadableInput]"]
+
+
+def read_part(name: str, source: Source, args: Namespace, files: Sequence[str]) -> Read:
+    """Return the part of a capture; `files`: those of `source`, as named on the command line."""
+    reporting = Reporting(name, args, source.shows, source.includes_time)
+    for page in source:
+        reporting.page(page)
+    if source.faults and not source.packets:
+        return None, source.faults
+    locate = source.locate and partial(_renamed, source.locate, dict(zip(source.files, files, strict=True)))
+    return reporting.close(files, locate), source.faults
+
+
+def _renamed(locate: Locate, names: Mapping[str, str], packet: int) -> tuple[str, int] | None:
+    """Return the file as named on the command line, and the packet's number there."""
+    location = locate(packet)
+    return location and (names[location[0]], location[1])
 
 
 class Reporting:

@@ -7,7 +7,7 @@ import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -106,7 +106,9 @@ class Source:
         self._captures: Captures | None = None
         self._registry = registry(args)
         self.args = args
-        self._left_out: LeftOut | None = partial(leave_out, args) if leaves_out else None
+        #: Why files were left out.
+        self.faults: list[UnreadableInput] = []
+        self._left_out: LeftOut | None = self._leave_out if leaves_out else None
         self._period = Period(args.since, args.until)
         self._stops = stops
         self._is_stopped = False
@@ -195,6 +197,10 @@ class Source:
         if missed is not None:
             raise UnreadableInput(f"{self.name}: {missed}; nothing was read")
 
+    def _leave_out(self, error: UnreadableInput) -> None:
+        self.faults.append(error)
+        leave_out(self.args, error)
+
     def _stop(self, captures: Captures) -> None:
         """Say how far the capture was read, and that the command was interrupted."""
         self._progress.clear()
@@ -266,6 +272,7 @@ class Progress:
 def leave_out(args: Namespace, error: UnreadableInput, who: str = "kshark") -> None:
     """Report a file that cannot be read, among several. The exit code is 2 unless there is a violation."""
     args.unread = True
+    args.faults = [*getattr(args, "faults", ()), error]
     print(f"{who}: {safe(str(error))}; the other files are read", file=sys.stderr)
 
 

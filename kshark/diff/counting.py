@@ -39,7 +39,7 @@ from kshark.diff.profile import (
 )
 from kshark.model import Closed, Event, Exchange, Finding, Message
 from kshark.registry import Registry
-from kshark.report.releases import releases_offering
+from kshark.releases import releases_offering
 from kshark_dissectors.enums import ErrorCode
 
 _HEARTBEATS: Final = frozenset({HEARTBEAT, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})

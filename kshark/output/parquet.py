@@ -24,6 +24,7 @@ _SCALARS: Final[dict[str, Callable[[], Any]]] = {
     "smallint": pa.int16,
     "int": pa.int32,
     "bigint": pa.int64,
+    "double": pa.float64,
     "string": pa.string,
     "binary": pa.binary,
     "timestamp": lambda: pa.timestamp("us", "UTC"),

@@ -2,12 +2,13 @@
 
 part = PartWriter(attempt)             # kshark.output.export.Export has the attempt
 capture = attempt.capture(name, files) # with the hashes of its files; None: its rows exist already
-part.begin(capture); part.page(events); ...
+part.begin(capture); part.page(events); ...; part.end(packets)
 export.commit([part.close()])
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from kshark.output.manifest import Capture, capture_of
 from kshark.output.parquet_files import FILE_BYTES, PartFile, PartFiles, without
 from kshark.output.parquet_partitions import Partitions
 from kshark.tables import Rows
+from kshark.tables.capture_summary import Ended
 
 if TYPE_CHECKING:
     from kshark.conditions.filter import Filter
@@ -63,6 +65,19 @@ class Part(msgspec.Struct, frozen=True):
     skipped: int = 0
 
 
+def ended(capture: Capture, packets: int, host: str | None, seconds: float) -> Ended:
+    """Return what the table `captures` has about the files of a capture, and the work."""
+    sizes = [file.size_bytes for file in capture.files if file.size_bytes is not None]
+    return Ended(
+        files=[file.file for file in capture.files],
+        sha256=[file.sha256 for file in capture.files],
+        size_bytes=sum(sizes) if len(sizes) == len(capture.files) else None,
+        host=host,
+        packets=packets,
+        seconds=round(seconds, 3),
+    )
+
+
 class PartWriter:
     """Write events and results of the analysis, one capture after the other, to files of a part.
 
@@ -85,7 +100,13 @@ class PartWriter:
         if "cluster" in self._attempt.partition_by:
             self._files.add(self._rows.rest(), self._rows.names)
         self._captures.append(capture)
+        self._current = capture
+        self._begun = time.perf_counter()
         self._rows.begin(capture.name)
+
+    def end(self, packets: int, host: str | None = None) -> None:
+        """End a capture: add its row to `captures`. `host`: kshark.capture.host.host_of its files."""
+        self._rows.end(ended(self._current, packets, host, time.perf_counter() - self._begun))
 
     def skip(self) -> None:
         """Count a capture that is skipped because its rows exist already."""

@@ -10,7 +10,8 @@ from kshark import limits
 from kshark.analysis import ShareSession
 from kshark.analysis.results.statistics import Percentiles
 from kshark.model import Finding
-from kshark.report.mergeable import Bins, CaptureSpan, Counts, Firsts, Keyed, Sample
+from kshark.report.mergeable import Bins, Counts, Firsts, Keyed, Sample
+from kshark.tables.capture_summary import CaptureSummary
 
 
 class Member(NamedTuple):
@@ -23,11 +24,26 @@ class Member(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """A client's id, software and host; texts are empty if it gave none."""
+    """A client's id, software and host, and the cluster that it talked to; texts are empty if unknown."""
 
     client_id: str
     software: str
     host: str
+    cluster: str = ""
+
+
+class Server(NamedTuple):
+    """A broker by its address, in its cluster: two clusters may use the same addresses. Empty: unknown."""
+
+    cluster: str
+    address: str
+
+
+class GroupName(NamedTuple):
+    """A group by its name, in its cluster."""
+
+    cluster: str
+    name: str
 
 
 class Kind(NamedTuple):
@@ -49,10 +65,11 @@ class Tick(NamedTuple):
 
 
 class CapturedFinding(NamedTuple):
-    """A finding and its capture."""
+    """A finding, its capture, and the cluster of its broker."""
 
     capture: str
     finding: Finding
+    cluster: str
 
 
 class Sessions(list[tuple[str, ShareSession]]):
@@ -86,13 +103,13 @@ def _first() -> Firsts[Kind, CapturedFinding]:
 
 @dataclass(slots=True)
 class Collected:
-    """Counts of any part of the events and findings of any captures; `a + b` gives the counts of both parts.
+    """Counts of any captures; `a + b` gives the counts of both. Brokers, clients and groups are counted by cluster.
 
     Times are integer nanoseconds; a service is a Flow's.
     """
 
-    #: Time span of each capture's connections.
-    spans: Keyed[str, CaptureSpan] = field(default_factory=lambda: Keyed(CaptureSpan))
+    #: Each capture by its name, whole.
+    captures: dict[str, CaptureSummary] = field(default_factory=dict)
     outcomes: Counter[str] = field(default_factory=Counter)
     #: By service and quantity: connections, bytes, gaps, older (began before the capture).
     connections: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -101,9 +118,9 @@ class Collected:
     #: By code and quantity: times, bytes.
     weirds: Counter[tuple[str, str]] = field(default_factory=Counter)
     #: Requests by broker.
-    brokers: Counts[str] = field(default_factory=_rows)
+    brokers: Counts[Server] = field(default_factory=_rows)
     #: ApiVersions responses by broker and the highest offered version of each API.
-    offers: Counts[tuple[str, tuple[tuple[int, int], ...]]] = field(default_factory=_rows)
+    offers: Counts[tuple[Server, tuple[tuple[int, int], ...]]] = field(default_factory=_rows)
     #: Requests by API key, version and the client's software.
     apis: Counts[tuple[int, int, str]] = field(default_factory=_rows)
     unanswered: Counter[int] = field(default_factory=Counter)
@@ -123,7 +140,9 @@ class Collected:
     #: Findings by member, and by caller, each with the verdict.
     of_members: Counts[tuple[Member, str]] = field(default_factory=_rows)
     of_clients: Counts[tuple[Caller, str]] = field(default_factory=_rows)
-    of_groups: Counts[tuple[str, str]] = field(default_factory=_rows)
+    of_groups: Counts[tuple[GroupName, str]] = field(default_factory=_rows)
+    #: Findings by cluster, with the verdict.
+    of_clusters: Counts[tuple[str, str]] = field(default_factory=_rows)
     reasons: Counter[str] = field(default_factory=Counter)
     #: Findings over time: by dimension (cause, client, group), name and verdict.
     times: Bins = field(default_factory=lambda: Bins(limits.REPORT_CELLS))

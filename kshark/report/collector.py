@@ -1,4 +1,5 @@
-"""Count events, findings and sessions one by one: no count depends on earlier events."""
+"""Count the events, findings and sessions of a capture one by one. The cluster of a broker may be known only at the
+end: what is counted by cluster waits for it."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from kshark import limits
 from kshark.analysis import ShareSession
 from kshark.analysis.results.error_codes import ErrorCodes
 from kshark.analysis.results.statistics import waited_in_full
@@ -15,7 +17,9 @@ from kshark.api_keys import API_VERSIONS, FETCH, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from kshark.endpoints import host_of
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.registry import Registry
-from kshark.report.collected import Caller, CapturedFinding, Collected, Kind, Member, Tick
+from kshark.report.collected import Caller, CapturedFinding, Collected, GroupName, Kind, Member, Server, Tick
+from kshark.report.mergeable import Counts
+from kshark.tables.capture_summary import CaptureSummary, Offers
 
 _FETCHES: Final = frozenset({FETCH, SHARE_FETCH})
 _SHARE: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
@@ -25,15 +29,21 @@ _Asked = tuple[str, int, int]
 
 
 class Collector:
-    """Count one capture, or a part of it.
+    """Count one capture.
 
-    `page` takes events, `finding` and `session` results of the analysis; `close` returns the counts.
+    `page` takes events, `finding` and `session` results of the analysis after them; `close` returns the counts.
     """
 
     def __init__(self, capture: str, registry: Registry) -> None:
         self._capture = capture
         self._errors = ErrorCodes(registry)
         self._to = Collected()
+        #: The capture as a row, with the clusters of brokers.
+        self._summary = CaptureSummary()
+        #: Counts that wait for clusters: requests by broker, offered versions by broker, requests by broker and caller.
+        self._brokers: Counts[str] = Counts(limits.STATISTICS_ROWS)
+        self._offers: Counts[tuple[str, Offers]] = Counts(limits.STATISTICS_ROWS)
+        self._clients: Counts[tuple[str, Caller]] = Counts(limits.STATISTICS_ROWS)
         #: Counts that wait until the client of their connection is fully known.
         self._asked: dict[int, tuple[Flow, Counter[_Asked], Counter[tuple[Member, str, int | None]]]] = {}
 
@@ -53,7 +63,9 @@ class Collector:
             self._closed(event.flow)
 
     def page(self, events: Iterable[Event]) -> None:
-        for event in events:
+        page = [*events]
+        self._summary.page(page)
+        for event in page:
             self.feed(event)
 
     def weird(self, code: str, size: int, times: int = 1) -> None:
@@ -64,7 +76,24 @@ class Collector:
         """Return the counts; connections without an end count with the data known so far."""
         for flow in list(self._asked):
             self._settle(flow)
-        return self._to
+        to = self._to
+        for broker, count in self._brokers.items():
+            to.brokers.add(self._server(broker), count)
+        for (broker, offered), count in self._offers.items():
+            to.offers.add((self._server(broker), offered), count)
+        for (broker, caller), count in self._clients.items():
+            to.clients.add(caller._replace(cluster=self._cluster(broker)), count)
+        to.brokers.others += self._brokers.others
+        to.offers.others += self._offers.others
+        to.clients.others += self._clients.others
+        to.captures[self._capture] = self._summary
+        return to
+
+    def _cluster(self, broker: str) -> str:
+        return self._summary.clusters.of(broker) or ""
+
+    def _server(self, broker: str) -> Server:
+        return Server(self._cluster(broker), broker)
 
     # -- exchanges
 
@@ -79,7 +108,7 @@ class Collector:
         if waiting is None:
             waiting = self._asked[exchange.flow.id] = (exchange.flow, Counter(), Counter())
         waiting[1][client_id, key, request.version] += 1
-        to.brokers.add(request.broker)
+        self._brokers.add(request.broker)
         if response is None:
             to.unanswered[key] += exchange.outcome == "unanswered"
         else:
@@ -98,7 +127,7 @@ class Collector:
         """Count the offered versions; a response with an error lists only ApiVersions."""
         offered = getattr(body, "api_keys", UNSET)
         if getattr(body, "error_code", None) == 0 and offered is not UNSET and offered is not None:
-            self._to.offers.add((broker, tuple(sorted((api.api_key, api.max_version) for api in offered))))
+            self._offers.add((broker, tuple(sorted((api.api_key, api.max_version) for api in offered))))
 
     def _step(
         self, request: Message, response: Message | None, client_id: str, steps: Counter[tuple[Member, str, int | None]]
@@ -126,7 +155,6 @@ class Collector:
             ("older", flow.opened_by is None),
         ):
             to.connections[flow.service, quantity] += count
-        to.spans[self._capture].add(flow.first_time_ns, flow.last_time_ns)
         self._settle(flow.id)
 
     def _settle(self, flow_id: int) -> None:
@@ -138,7 +166,7 @@ class Collector:
         software = flow.software or ""
         host = host_of(flow.client)
         for (client_id, key, version), count in asked.items():
-            self._to.clients.add(Caller(client_id, software, host), count)
+            self._clients.add((flow.broker, Caller(client_id, software, host)), count)
             self._to.apis.add((key, version, software), count)
         for (member, client_id, error), count in steps.items():
             self._to.steps.add((member, Caller(client_id, software, host), error), count)
@@ -146,17 +174,19 @@ class Collector:
     # -- results of the analysis
 
     def finding(self, finding: Finding) -> None:
-        to = self._to
+        to, cluster = self._to, self._cluster(finding.broker)
+        self._summary.finding(finding)
         kind = Kind(finding.verdict, finding.code, finding.cause or "")
-        caller = Caller(finding.client_id or "", finding.software or "", host_of(finding.client))
+        caller = Caller(finding.client_id or "", finding.software or "", host_of(finding.client), cluster)
         to.kinds[kind, finding.blame] += 1
-        to.shown.add(kind, CapturedFinding(self._capture, finding))
+        to.shown.add(kind, CapturedFinding(self._capture, finding, cluster))
+        to.of_clusters.add((cluster, finding.verdict))
         names = [("cause", finding.cause or finding.code)]
         if finding.client or finding.client_id:  # events may be about a broker alone
             to.of_clients.add((caller, finding.verdict))
             names.append(("client", caller.client_id or caller.host))
         if finding.group_id is not None:
-            to.of_groups.add((finding.group_id, finding.verdict))
+            to.of_groups.add((GroupName(cluster, finding.group_id), finding.verdict))
             names.append(("group", finding.group_id))
             if finding.member_id is not None:
                 to.of_members.add(
@@ -168,6 +198,7 @@ class Collector:
             to.times.add(finding.time_ns, (dimension, name, finding.verdict))
 
     def session(self, session: ShareSession) -> None:
+        self._summary.sessions += 1
         self._to.sessions.append((self._capture, session))
 
 

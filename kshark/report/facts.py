@@ -15,13 +15,77 @@ from kshark.headlines import Headline
 from kshark.model import Finding
 
 
+class CaptureCounts(msgspec.Struct):
+    """The counts of one capture, as in the columns of the table `captures` with these names."""
+
+    connections: int = 0
+    tls_connections: int = 0
+    stream_bytes: int = 0
+    gaps: int = 0
+    missing_bytes: int = 0
+    exchanges: int = 0
+    judged: int = 0
+    sessions: int = 0
+    violations: int = 0
+    unknown: int = 0
+    notes: int = 0
+
+
+class CodeCount(msgspec.Struct):
+    """Findings of one capture with one code and verdict."""
+
+    code: str
+    verdict: str
+    count: int
+
+
+class Page(msgspec.Struct):
+    """The page of one capture among several: its path in the folder of the report, and its verdict in a sentence.
+
+    `level` is that of kshark.report.words.Verdict.
+    """
+
+    path: str
+    level: str
+    text: str
+
+
 class Capture(msgspec.Struct):
-    """One capture of one or several files, by their names without folders; without times if it has no connection."""
+    """One capture of one or several files, by their names without folders; without times if it has no connection.
+
+    `releases` are those of its brokers, `software` is that of its clients. `page`: null if it is the only capture.
+    """
 
     name: str
     files: list[str]
     first_time_ns: int | None = None
     last_time_ns: int | None = None
+    clusters: list[str] = []
+    brokers: list[str] = []
+    releases: list[str] = []
+    software: list[str] = []
+    counts: CaptureCounts = msgspec.field(default_factory=CaptureCounts)
+    findings: list[CodeCount] = []
+    page: Page | None = None
+
+
+class Cluster(msgspec.Struct):
+    """One cluster in all captures; `cluster` is null for brokers whose cluster no capture names."""
+
+    cluster: str | None
+    captures: int
+    brokers: int
+    requests: int
+    violations: int
+    unknown: int
+    notes: int
+
+
+class Unread(msgspec.Struct):
+    """A file that could not be read, or not to its end, by its name without folders."""
+
+    file: str
+    reason: str
 
 
 class Totals(msgspec.Struct):
@@ -76,11 +140,12 @@ class WeirdCount(msgspec.Struct):
 
 
 class Broker(msgspec.Struct):
-    """A broker, and the Kafka releases that match its ApiVersions response; empty without a response."""
+    """A broker of a cluster, and the Kafka releases that match its ApiVersions response; empty without a response."""
 
     broker: str
     requests: int
     releases: list[str]
+    cluster: str | None = None
 
 
 class FileFrames(msgspec.Struct):
@@ -91,12 +156,13 @@ class FileFrames(msgspec.Struct):
 
 
 class ShownFinding(msgspec.Struct):
-    """A complete finding, with the packets of its witnesses in the files."""
+    """A complete finding, with the packets of its witnesses in the files, and the cluster of its broker."""
 
     capture: str
     finding: Finding
     topic: str | None
     places: list[FileFrames]
+    cluster: str | None = None
 
 
 class FindingKind(msgspec.Struct):
@@ -112,7 +178,7 @@ class FindingKind(msgspec.Struct):
 
 
 class Verdicts(msgspec.Struct):
-    """Findings about a client, or a group."""
+    """Findings about a client, or a group, of a cluster."""
 
     name: str
     software: str | None
@@ -120,6 +186,7 @@ class Verdicts(msgspec.Struct):
     violations: int
     unknown: int
     notes: int
+    cluster: str | None = None
 
 
 class Cell(msgspec.Struct):
@@ -200,12 +267,13 @@ class ApiUse(msgspec.Struct):
 
 
 class Client(msgspec.Struct):
-    """A client's id, software and host."""
+    """A client's id, software and host, and its cluster."""
 
     client_id: str
     software: str
     host: str
     requests: int
+    cluster: str | None = None
 
 
 class Report(msgspec.Struct):
@@ -229,6 +297,8 @@ class Report(msgspec.Struct):
     clients: list[Client]
     #: Counts of rows beyond a limit, by field: requests of further clients, and so on.
     others: dict[str, int]
+    clusters: list[Cluster] = []
+    unread: list[Unread] = []
 
 
 def to_json(report: Report) -> bytes:

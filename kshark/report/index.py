@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kshark import limits
 from kshark.endpoints import host_of
 from kshark.model import Finding
-from kshark.report.collected import Caller, Member
+from kshark.report.collected import Caller, GroupName, Member
 from kshark.report.facts import FindingKind, MemberLine, Report, ShownFinding, Verdicts
 
 
@@ -52,8 +52,11 @@ def index_of(report: Report, members: Sequence[MemberLine]) -> Index:
     """Number the findings of a report. `members`: those that the page draws."""
     clients = report.clients_in_findings[: limits.REPORT_CLIENTS]
     groups = report.groups_in_findings[: limits.REPORT_CLIENTS]
-    of_client = {Caller(c.name, c.software or "", c.address or ""): n for n, c in enumerate(clients, 1)}
-    of_group = {group.name: number for number, group in enumerate(groups, 1)}
+    of_client = {
+        Caller(one.name, one.software or "", one.address or "", one.cluster or ""): number
+        for number, one in enumerate(clients, 1)
+    }
+    of_group = {GroupName(group.cluster or "", group.name): number for number, group in enumerate(groups, 1)}
     of_member = {
         Member(line.capture, line.broker, line.group_id, line.member_id): number
         for number, line in enumerate(members, 1)
@@ -75,18 +78,19 @@ def _row(
     number: int,
     shown: ShownFinding,
     clients: dict[Caller, int],
-    groups: dict[str, int],
+    groups: dict[GroupName, int],
     members: dict[Member, int],
 ) -> Row:
     finding = shown.finding
-    caller = Caller(finding.client_id or "", finding.software or "", host_of(finding.client))
+    cluster = shown.cluster or ""
+    caller = Caller(finding.client_id or "", finding.software or "", host_of(finding.client), cluster)
     member = Member(shown.capture, finding.broker, finding.group_id or "", finding.member_id or "")
     has_client = bool(finding.client or finding.client_id)
     return Row(
         number,
         shown,
         clients.get(caller) if has_client else None,
-        groups.get(finding.group_id) if finding.group_id is not None else None,
+        groups.get(GroupName(cluster, finding.group_id)) if finding.group_id is not None else None,
         members.get(member),
     )
 
@@ -106,3 +110,9 @@ def _entries(total: int, rows: Iterable[tuple[int | None, Row]]) -> list[Entry]:
 def codes_of(kinds: Iterable[FindingKind]) -> list[str]:
     """Return the codes of findings, sorted."""
     return sorted({kind.code for kind in kinds})
+
+
+def anchors_of(kinds: Iterable[FindingKind]) -> list[str | None]:
+    """Return the anchor of each kind: its code, for the first one with that code."""
+    codes = [kind.code for kind in kinds]
+    return [code if code not in codes[:index] else None for index, code in enumerate(codes)]

@@ -86,22 +86,6 @@ def digest(key: Any) -> tuple[int, str]:
     return crc32(text.encode("utf-8", "backslashreplace")), text
 
 
-class CaptureSpan:
-    """The first and the last time; None if there is none."""
-
-    def __init__(self) -> None:
-        self.first_ns: int | None = None
-        self.last_ns: int | None = None
-
-    def add(self, first_ns: int, last_ns: int) -> None:
-        self.first_ns = first_ns if self.first_ns is None else min(self.first_ns, first_ns)
-        self.last_ns = last_ns if self.last_ns is None else max(self.last_ns, last_ns)
-
-    def update(self, other: CaptureSpan, /) -> None:
-        if other.first_ns is not None and other.last_ns is not None:
-            self.add(other.first_ns, other.last_ns)
-
-
 class Firsts(Generic[K, V]):
     """The first values of each key by a sort key: as many of each key as fit a limit of all values together.
 

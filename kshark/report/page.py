@@ -18,7 +18,7 @@ from kshark.output.catalogue import parties
 from kshark.report import facts, timelines, words
 from kshark.report.bands import Band, bands_of, concerning, is_within, longest
 from kshark.report.charts import findings_over_time, marks, strip_svg
-from kshark.report.index import codes_of, index_of
+from kshark.report.index import anchors_of, codes_of, index_of
 from kshark.report.quality import quality_of
 from kshark.report.style import page_style, text_of
 
@@ -45,7 +45,8 @@ class Drawn(NamedTuple):
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """Return the templates of this package, with the filters that they use."""
     environment = Environment(
         loader=PackageLoader("kshark.report", ""),
         autoescape=True,
@@ -65,48 +66,65 @@ def _templates() -> Environment:
         "shortened": units.shortened,
         "times": words.times,
         "error": _error,
+        "cluster": _cluster,
     }
     return environment
 
 
-def html(report: facts.Report) -> str:
-    """Render the page."""
-    templates = _templates()
+def html(report: facts.Report, up: str | None = None) -> str:
+    """Render the page. `up`: the page of all captures, if this is one of several."""
     style, script = page_style(), text_of("page.js")
     index = index_of(report, report.members)
     bands = bands_of(((row.number, row.shown) for rows in index.rows for row in rows), report.captures)
-    page: str = templates.get_template("page.html.j2").render(
-        report=report,
-        verdict=words.verdict_of(report),
-        quality=quality_of(report),
-        index=index,
-        codes=codes_of(report.findings),
-        left_out=sum(kind.count - len(kind.shown) for kind in report.findings),
-        bands=bands,
-        chart=findings_over_time(report.over_time, report.captures, bands),
-        strip_svg=strip_svg,
-        marks=marks() + timelines.marks(),
-        drawn=_drawn(report.members, bands),
-        latency=_latency(report.latency),
-        software=_software(report.apis),
-        meaning_of=words.meaning_of,
-        weird_text=words.weird_text,
-        reasons=REASONS,
-        frames_filter=wireshark.of_frames,
-        connection_filter=wireshark.of_connection,
-        style=style,
-        script=script,
-        policy=_POLICY.format(_hash(style), _hash(script)),
-        several=len(report.captures) > 1,
-        many_files=sum(len(capture.files) for capture in report.captures) > 1,
-        limits={"rows": ROWS, "sessions": SESSIONS},
+    page: str = (
+        templates()
+        .get_template("page.html.j2")
+        .render(
+            report=report,
+            verdict=words.verdict_of(report),
+            quality=quality_of(report),
+            index=index,
+            codes=codes_of(report.findings),
+            anchors=anchors_of(report.findings),
+            left_out=sum(kind.count - len(kind.shown) for kind in report.findings),
+            bands=bands,
+            chart=findings_over_time(report.over_time, report.captures, bands),
+            strip_svg=strip_svg,
+            marks=marks() + timelines.marks(),
+            drawn=_drawn(report.members, bands),
+            latency=_latency(report.latency),
+            software=_software(report.apis),
+            meaning_of=words.meaning_of,
+            weird_text=words.weird_text,
+            reasons=REASONS,
+            frames_filter=wireshark.of_frames,
+            connection_filter=wireshark.of_connection,
+            style=style,
+            script=script,
+            policy=policy(style, script),
+            up=up,
+            several_clusters=len(report.clusters) > 1,
+            several=len(report.captures) > 1,
+            many_files=sum(len(capture.files) for capture in report.captures) > 1,
+            limits={"rows": ROWS, "sessions": SESSIONS},
+        )
     )
     return page
+
+
+def policy(style: str, script: str) -> str:
+    """Return the Content-Security-Policy of a page with this style and script."""
+    return _POLICY.format(_hash(style), _hash(script))
 
 
 def _hash(text: str) -> str:
     """Return the source of a Content-Security-Policy that allows an element with this text."""
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def _cluster(cluster: str | None) -> str:
+    """Return the name of a cluster."""
+    return "cluster unknown" if cluster is None else f"cluster {units.shortened(cluster, 40)}"
 
 
 def _error(code: Any) -> str:

@@ -7,8 +7,10 @@ from typing import Final, NamedTuple
 
 from kshark.output.catalogue import CODES
 from kshark.report.facts import Report
-from kshark.units import counted, number, size
+from kshark.units import counted, number, safe, size
 
+#: Most files that are named.
+_NAMED: Final = 8
 #: Weirds whose text describes a defect of the capture: missing packets without a gap, clocks that may differ.
 _AMISS: Final = (
     "PACKETS_DROPPED",
@@ -29,7 +31,14 @@ class Quality(NamedTuple):
 
 def quality_of(report: Report) -> list[Quality]:
     """Return all answers, also the good ones: they show what was checked."""
-    return [*_connections(report), *_messages(report)]
+    return [*_files(report), *_connections(report), *_messages(report)]
+
+
+def _files(report: Report) -> Iterator[Quality]:
+    for one in report.unread[:_NAMED]:
+        yield Quality(False, f"{safe(one.file)} could not be read: {safe(one.reason)}")
+    if len(report.unread) > _NAMED:
+        yield Quality(False, f"{number(len(report.unread) - _NAMED)} more files could not be read: see report.json")
 
 
 def _connections(report: Report) -> Iterator[Quality]:

@@ -12,14 +12,27 @@ from kshark.analysis import ShareSession
 from kshark.analysis.results.statistics import counts_of
 from kshark.anomaly import CATALOGUE
 from kshark.registry import Registry
+from kshark.releases import releases_offering
 from kshark.report import facts
-from kshark.report.collected import CapturedFinding, Collected, Kind, Member
+from kshark.report.collected import CapturedFinding, Collected, Kind, Member, Server
 from kshark.report.names import base_names
-from kshark.report.releases import releases_offering
 from kshark.report.words import advice_of
+from kshark.tables.capture_summary import CaptureSummary
 
 #: Verdicts in the order of the report.
 VERDICTS: Final = ("violation", "unknown", "note")
+#: Counts with a limit.
+_BOUNDED: Final = (
+    "brokers",
+    "offers",
+    "apis",
+    "clients",
+    "steps",
+    "of_members",
+    "of_clients",
+    "of_groups",
+    "of_clusters",
+)
 _PLURALS: Final = {"violation": "violations", "unknown": "unknown", "note": "notes"}
 
 
@@ -38,21 +51,14 @@ def summed(
     counts: Collected, origins: Sequence[Origin], headlines: Sequence[facts.Headlines], registry: Registry
 ) -> facts.Report:
     """Return the report of all captures together; `headlines`: those of each capture."""
-    for name in ("brokers", "offers", "apis", "clients", "steps", "of_members", "of_clients", "of_groups"):
+    for name in _BOUNDED:
         getattr(counts, name).bound()
+    brokers = _brokers(counts)
     return facts.Report(
         kshark=__version__,
         totals=_totals(counts),
         headlines=[one for one in headlines if one.headlines],
-        captures=[
-            facts.Capture(
-                origin.name,
-                base_names(origin.files),
-                counts.spans[origin.name].first_ns,
-                counts.spans[origin.name].last_ns,
-            )
-            for origin in origins
-        ],
+        captures=[_capture(origin, counts.captures[origin.name]) for origin in origins],
         connections=[
             facts.Service(*row) for row in _wide(counts.connections, ("connections", "bytes", "gaps", "older"))
         ],
@@ -61,11 +67,12 @@ def summed(
             facts.WeirdCount(code, _severity(code), times, size)
             for code, times, size in _wide(counts.weirds, ("times", "bytes"))
         ],
-        brokers=_brokers(counts),
+        brokers=brokers,
         findings=_kinds(counts, {origin.name: origin for origin in origins}),
         clients_in_findings=_clients_in_findings(counts),
         groups_in_findings=[
-            facts.Verdicts(name, None, None, *verdicts.values()) for name, verdicts in _by_name(counts.of_groups)
+            facts.Verdicts(group.name, None, None, **verdicts, cluster=group.cluster or None)
+            for group, verdicts in _by_name(counts.of_groups)
         ],
         over_time=facts.Timed(
             counts.times.width_ns,
@@ -78,14 +85,69 @@ def summed(
         latency=_latency(counts, registry),
         apis=_apis(counts, registry),
         clients=[
-            facts.Client(caller.client_id, caller.software, caller.host, count)
+            facts.Client(caller.client_id, caller.software, caller.host, count, caller.cluster or None)
             for caller, count in _most(counts.clients)
         ],
         others={
-            name: getattr(counts, name).others
-            for name in ("brokers", "apis", "clients", "steps", "of_members", "of_clients", "of_groups")
-            if getattr(counts, name).others
+            name: getattr(counts, name).others for name in _BOUNDED if name != "offers" and getattr(counts, name).others
         },
+        clusters=_clusters(counts, brokers),
+    )
+
+
+def _capture(origin: Origin, summary: CaptureSummary) -> facts.Capture:
+    verdicts = summary.verdicts
+    return facts.Capture(
+        name=origin.name,
+        files=base_names(origin.files),
+        first_time_ns=summary.since_ns,
+        last_time_ns=summary.until_ns,
+        clusters=summary.cluster_ids,
+        brokers=summary.brokers,
+        releases=summary.broker_releases,
+        software=summary.client_software,
+        counts=facts.CaptureCounts(
+            connections=summary.connections.total(),
+            tls_connections=summary.connections["tls"],
+            stream_bytes=summary.stream_bytes,
+            gaps=summary.gaps,
+            missing_bytes=summary.missing_bytes,
+            exchanges=summary.exchanges,
+            judged=summary.judged,
+            sessions=summary.sessions,
+            violations=verdicts["violation"],
+            unknown=verdicts["unknown"],
+            notes=verdicts["note"],
+        ),
+        findings=[facts.CodeCount(*row) for row in summary.codes],
+    )
+
+
+def _clusters(counts: Collected, brokers: Sequence[facts.Broker]) -> list[facts.Cluster]:
+    """Return the clusters, those with the worst findings first."""
+    captures: Counter[str] = Counter()
+    for summary in counts.captures.values():
+        captures.update(summary.cluster_ids or ([""] if summary.exchanges else []))
+    servers, requests = Counter[str](), Counter[str]()
+    for broker in brokers:
+        servers[broker.cluster or ""] += 1
+        requests[broker.cluster or ""] += broker.requests
+    verdicts = dict(_by_name(counts.of_clusters))
+    nothing = dict.fromkeys(_PLURALS.values(), 0)
+    rows = [
+        facts.Cluster(name or None, captures[name], servers[name], requests[name], **verdicts.get(name, nothing))
+        for name in captures.keys() | servers.keys()
+    ]
+    return sorted(
+        rows,
+        key=lambda row: (
+            -row.violations,
+            -row.unknown,
+            -row.notes,
+            -row.requests,
+            row.cluster is None,
+            row.cluster or "",
+        ),
     )
 
 
@@ -131,11 +193,14 @@ def _severity(code: str) -> str:
 
 
 def _brokers(counts: Collected) -> list[facts.Broker]:
-    releases: dict[str, set[str]] = {}
-    for broker, offered in counts.offers:
+    releases: dict[Server, set[str]] = {}
+    for server, offered in counts.offers:
         matching = set(releases_offering(dict(offered)))
-        releases[broker] = releases.get(broker, set()) | matching
-    return [facts.Broker(name, count, sorted(releases.get(name, ()))) for name, count in _most(counts.brokers)]
+        releases[server] = releases.get(server, set()) | matching
+    return [
+        facts.Broker(server.address, count, sorted(releases.get(server, ())), server.cluster or None)
+        for server, count in _most(counts.brokers)
+    ]
 
 
 # -- findings
@@ -173,7 +238,11 @@ def _shown(captured: CapturedFinding, origin: Origin) -> facts.ShownFinding:
             frames.setdefault(names[located[0]], []).append(located[1])
     topic = None if finding.topic_id is None else origin.topics.get(finding.topic_id)
     return facts.ShownFinding(
-        captured.capture, finding, topic, [facts.FileFrames(file, numbers) for file, numbers in frames.items()]
+        captured.capture,
+        finding,
+        topic,
+        [facts.FileFrames(file, numbers) for file, numbers in frames.items()],
+        captured.cluster or None,
     )
 
 
@@ -187,7 +256,9 @@ def _by_name(counter: Counter[tuple[Any, str]]) -> list[tuple[Any, dict[str, int
 
 def _clients_in_findings(counts: Collected) -> list[facts.Verdicts]:
     return [
-        facts.Verdicts(caller.client_id, caller.software or None, caller.host, *verdicts.values())
+        facts.Verdicts(
+            caller.client_id, caller.software or None, caller.host, **verdicts, cluster=caller.cluster or None
+        )
         for caller, verdicts in _by_name(counts.of_clients)
     ]
 

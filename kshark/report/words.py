@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kshark.analysis import REASONS
 from kshark.analysis.rules.causes import ADVICE
 from kshark.output.catalogue import CODES, parties
-from kshark.report.facts import FindingKind, Report, Verdicts
+from kshark.report.facts import Capture, FindingKind, Report, Verdicts
 from kshark.units import counted, number, safe, shortened, size
 
 #: Blamed parties of which there may be several.
@@ -76,6 +77,86 @@ def verdict_of(report: Report) -> Verdict:
     )
 
 
+def verdict_of_batch(report: Report, ranked: Sequence[Capture]) -> Verdict:
+    """Return the verdict of several captures; `ranked`: the captures, the worst first."""
+    if not ranked:
+        return Verdict("nothing", "Nothing to judge: no file could be read.", _not_read(report))
+    total, level = counted(len(ranked), "capture"), _level_of(ranked)
+    worst = ranked[0]
+    text = "" if worst.page is None else worst.page.text
+    text = text[:1].lower() + text[1:]
+    if level in ("violation", "unknown"):
+        cluster = f" (cluster {shortened(worst.clusters[0], 40)})" if len(worst.clusters) == 1 else ""
+        return Verdict(
+            level,
+            f"The worst of {total} is {shortened(worst.name, 60)}{cluster}: {text}",
+            [
+                *_of_all(report, ranked),
+                *_first_kind(report, level),
+                *_not_read(report),
+                *_unjudged(ranked),
+                *_unseen(report),
+            ],
+        )
+    if level == "nothing":
+        return Verdict(level, f"Nothing to judge: none of {total} has Kafka traffic.", _not_read(report))
+    return Verdict(
+        level,
+        f"No rule was broken in {total} with {counted(_exchanges(report), 'exchange')}.",
+        [*_beside(report), *_not_read(report), *_unjudged(ranked), *_damage(report), *_unseen(report)],
+    )
+
+
+def _level_of(captures: Sequence[Capture]) -> str:
+    levels = {"" if capture.page is None else capture.page.level for capture in captures}
+    return next((level for level in ("violation", "unknown", "note", "good") if level in levels), "nothing")
+
+
+def _of_all(report: Report, captures: Sequence[Capture]) -> list[str]:
+    """Return how many captures have findings, and the worst cluster."""
+    counts = [capture.counts for capture in captures]
+    broken = sum(count.violations > 0 for count in counts)
+    doubtful = sum(count.unknown > 0 and not count.violations for count in counts)
+    sentences = []
+    if broken:
+        shown = f"{number(broken)} of {counted(len(captures), 'capture')}"
+        sentences.append(
+            f"{shown} {'breaks' if broken == 1 else 'break'} the protocol, {times(report.totals.violations)} in all."
+        )
+    if doubtful:
+        sentences.append(
+            f"{counted(doubtful, 'more capture' if broken else 'capture')} may break it: nothing is proved."
+        )
+    named = [cluster for cluster in report.clusters if cluster.cluster is not None]
+    if len(named) > 1 and named[0].violations:
+        worst = named[0]
+        sentences.append(
+            f"Of {counted(len(named), 'cluster')} that captures name, the worst is "
+            f"{shortened(worst.cluster or '', 40)}: {counted(worst.violations, 'violation')} in "
+            f"{counted(worst.captures, 'capture')}."
+        )
+    return sentences
+
+
+def _not_read(report: Report) -> list[str]:
+    """Return the files that could not be read."""
+    names = [one.file for one in report.unread]
+    return [f"{counted(len(names), 'file')} could not be read: {_listed(names)}."] if names else []
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {number(len(names) - _NAMED)} more" if len(names) > _NAMED else ""
+    return ", ".join(shortened(name, 40) for name in names[:_NAMED]) + more
+
+
+def _unjudged(captures: Sequence[Capture]) -> list[str]:
+    """Return the captures without anything to judge."""
+    names = [capture.name for capture in captures if capture.page is not None and capture.page.level == "nothing"]
+    if not names:
+        return []
+    return [f"{counted(len(names), 'capture')} without Kafka traffic that could be judged: {_listed(names)}."]
+
+
 def _exchanges(report: Report) -> int:
     return sum(report.totals.exchanges.values())
 
@@ -114,6 +195,12 @@ def _most_often(report: Report, verdict: str) -> list[str]:
         f"{meaning_of(kind).removesuffix('.')} ({times(kind.count)})." if len(kinds) > 1 else meaning_of(kind)
         for kind in kinds[:_NAMED]
     ]
+
+
+def _first_kind(report: Report, verdict: str) -> list[str]:
+    """Return the text of the most frequent finding of several captures."""
+    kinds = [kind for kind in report.findings if kind.verdict == verdict]
+    return [f"Most often: {kinds[0].code}, {times(kinds[0].count)}. {meaning_of(kinds[0])}"] if kinds else []
 
 
 def times(count: int) -> str:

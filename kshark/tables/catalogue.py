@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.tables.batches import RECORD_BATCHES, RECORDS
+from kshark.tables.capture_summary import CAPTURES
 from kshark.tables.columns import Table
 from kshark.tables.connections import FLOWS
 from kshark.tables.exchanges import EXCHANGES
@@ -30,5 +31,6 @@ TABLES: Final[dict[str, Table]] = {
         WEIRDS,
         FINDINGS,
         FAULTS,
+        CAPTURES,
     )
 }

@@ -14,6 +14,7 @@ from kshark.errors import UnreadableInput
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed, Late, Message, Opened, Weird
 from kshark.tables import batches, groups, share, weirds
 from kshark.tables.blocks import Block, Where
+from kshark.tables.capture_summary import CaptureSummary, Ended, capture_row
 from kshark.tables.catalogue import TABLES
 from kshark.tables.connections import OpenConnection, flow_row
 from kshark.tables.names import Names
@@ -73,8 +74,13 @@ class Rows:
         """Start another capture."""
         self.capture = capture
         self.names = Names()
+        self.summary = CaptureSummary()
         self._connections: dict[int, OpenConnection] = {}
         self._first_packets = array("q")
+
+    def end(self, ended: Ended) -> None:
+        """Add the row of the capture: all its events are read."""
+        self._held.rows["captures"].append(capture_row(self.capture, self.summary, ended))
 
     def feed(self, event: Event | AnalysisResult) -> Iterator[Named]:
         for name, block in (*self.page((event,)), *self.rest()):
@@ -83,7 +89,7 @@ class Rows:
 
     def page(self, events: Iterable[Event | AnalysisResult]) -> Iterator[tuple[str, Block]]:  # noqa: C901 a loop per event
         """Return the names of tables with blocks of their rows."""
-        connections, held, silent = self._connections, self._held, self.names.silent
+        connections, held, silent, summary = self._connections, self._held, self.names.silent, self.summary
         for event in events:
             if type(event) is Message:
                 if type(event.body) not in silent:
@@ -101,6 +107,7 @@ class Rows:
                 connection.position += 1
             elif type(event) is Exchange:
                 connection = connections.get(event.flow.id) or self._connection(event.flow)
+                summary.exchange(event)
                 self._complete(
                     connection, event, connection.requests.pop(id(event.request), _NO_REQUEST)[1], connection.next()
                 )
@@ -152,6 +159,7 @@ class Rows:
     def _closed(self, event: Closed) -> None:
         connection = self._connection(event.flow)
         del self._connections[event.flow.id]
+        self.summary.connection(event.flow)
         self._add_unnamed(connection, connection.now())
         node, cluster = self.names.node(event.flow.broker), self.names.cluster_id(event.flow.broker)
         self._held.rows["flows"].append(flow_row(connection, event, node, cluster))
@@ -166,6 +174,7 @@ class Rows:
         elif connection.first_response is None and message.request_packet is not UNSET:
             connection.first_response = message.packet
         if message.correlation_id is UNSET:
+            self.summary.weird_message(message)
             self._held.rows["weirds"] += weirds.touched(self._named(connection, message), message, None)
 
     def _complete(self, connection: OpenConnection, exchange: Exchange, asked_at: int | None, position: int) -> None:
@@ -198,9 +207,11 @@ class Rows:
     # -- weirds
 
     def _gap(self, gap: Gap) -> None:
+        self.summary.gap(gap)
         self._odd(self._connection(gap.flow), gap)
 
     def _weird(self, weird: Weird) -> None:
+        self.summary.weirds[weird.code] += weird.times
         connection = None if weird.flow is None else self._connections.get(weird.flow)
         if connection is None:
             where = self._where(-1 if weird.flow is None else weird.flow, None, None)
@@ -231,6 +242,7 @@ class Rows:
     # -- results of the analysis
 
     def _finding(self, finding: Finding) -> None:
+        self.summary.finding(finding)
         where = self._where(finding.flow, finding.broker, finding.client)
         self._held.rows["findings"].append(weirds.finding_row(where, finding))
 
@@ -241,5 +253,6 @@ class Rows:
         self._held.rows["steps"].append(step_row(where, listed))
 
     def _session(self, listed: ListedSession) -> None:
+        self.summary.sessions += 1
         where = self._where(listed.flow, listed.session.broker, listed.client)
         self._held.rows["sessions"].append(session_row(where, listed))

@@ -42,6 +42,7 @@ from kshark_spark.steps import working
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kshark.cli.reporting import Read
     from kshark.model import Finding
     from kshark_spark.check import Checked
 
@@ -313,7 +314,7 @@ def _report(args: Namespace) -> int:
     from kshark.output.manifest import whole_captures
     from kshark.report.names import base_names
     from kshark.tables.captures import capture_names
-    from kshark_spark.report import is_restricted, parts_of_captures, parts_of_tables
+    from kshark_spark.report import faults_of, is_restricted, parts_of_captures, parts_of_tables
 
     args.dissectors = []
     target, folder, restricted = usable(args), _tables(args), is_restricted(args)
@@ -325,19 +326,33 @@ def _report(args: Namespace) -> int:
         files = _captures(args)
         captures = dict(zip(base_names(capture_names(files)), files, strict=True))
     spark = _session(args)
-    from kshark_spark.tables import exported
+    from kshark_spark.tables import exported, one_exported
 
-    writing = Writing(target, args)
+    writing = Writing(target, args, several=len(captures) > 1)
     tables = "" if folder is None else "the tables of "
-    with shown(spark), working(f"Report on {tables}{counted(len(captures), 'capture')}"):
+    with shown(spark) as clear, working(f"Report on {tables}{counted(len(captures), 'capture')}"):
         if folder is not None:
-            parts = parts_of_tables(exported(spark, folder), captures, args, cores_of(spark, args.cores))
+            made = parts_of_tables(exported(spark, folder), captures, args, cores_of(spark, args.cores))
+            parts: Iterable[Read | UnreadableInput] = [(part, []) for part in made]
+            unread = faults_of(one_exported(spark, folder, "faults"), captures)
+            writing.add((None, unread), named=False)
         else:
             parts = parts_of_captures(spark, captures, args)
-    for part in parts:
-        several = part.origin.name if folder is not None else part.origin.files[0]
-        writing.add(part, several if len(parts) > 1 else None)
+        for name, part in zip(captures, parts, strict=True):
+            clear()
+            writing.add(_left_out(part, args, len(captures)), named=len(captures) > 1, name=name if folder else None)
     return writing.close()
+
+
+def _left_out(read: Read | UnreadableInput, args: Namespace, captures: int) -> Read:
+    """Report what could not be read. Raises the error of the only capture."""
+    if isinstance(read, UnreadableInput):
+        if captures == 1:
+            raise read
+        read = None, [read]
+    for error in read[1]:
+        leave_out(args, error, WHO)
+    return read
 
 
 # -- prepare

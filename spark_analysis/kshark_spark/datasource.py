@@ -22,6 +22,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Final
 
 import msgspec
@@ -30,13 +31,16 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kshark.capture.files import sizes_of
+from kshark.capture.host import host_of
 from kshark.cli import export
 from kshark.cli.each import captures_of
 from kshark.cli.parser import Parser
 from kshark.cli.source import Source
 from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
+from kshark.output.manifest import capture_of
 from kshark.output.parquet import arrow_schema, record_batch
+from kshark.output.parquet_part import ended
 from kshark.pipeline import Options
 from kshark.tables import TABLES, Rows
 from kshark.tables.captures import capture_names
@@ -112,11 +116,14 @@ class CaptureReader(DataSourceReader):
                         yield record_batch(schema, block).select(self._columns)
 
     def _blocks(self, name: str, source: Source, rows: Rows) -> Iterator[Any]:
-        shown = source.shows if self._args.since else lambda _: True
+        shown, begun = source.shows if self._args.since else lambda _: True, perf_counter()
         try:
             for page, results in analysed(source):
                 yield rows.page(filter(shown, page))
                 yield rows.page(filter(shown, results))
+            if self._table == "captures":
+                capture = capture_of(name, source.files, {})
+                rows.end(ended(capture, source.packets, host_of(source.files), perf_counter() - begun))
         except UnreadableInput as error:
             if self._table != "faults":
                 raise

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from kshark.capture import open_captures
+from kshark.capture.captures import Packets
+from kshark.capture.host import host_of
 from kshark.errors import UnreadableInput
 from kshark.face import analysed as analysed_pages
-from kshark.face import pages
 from kshark.output.notes import Notes
 from kshark.output.parquet_part import Attempt, Part, PartWriter
-from kshark.pipeline import Options
+from kshark.pipeline import Engine, Options
 from kshark.tables.captures import Named, grouped
 from kshark_spark.rows import read_all, results
 from kshark_spark.session import cores_of
@@ -55,10 +57,12 @@ def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Wri
                 part.skip()
                 continue
             part.begin(capture)
-            for page, results in analysed_pages(pages(files, options)):
+            packets = Packets(open_captures([*files]))
+            for page, results in analysed_pages(Engine(options).pages(packets)):
                 own.add(page)
                 part.page(page)
                 part.page(results)
+            part.end(packets.count, host_of(files))
         except UnreadableInput as error:
             part.fault(name, error)
         notes.append((name, own))

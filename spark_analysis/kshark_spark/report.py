@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from itertools import groupby
@@ -16,20 +16,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kshark.capture.numbering import Locate
 from kshark.capture.paths import absolute
 from kshark.cli.parser import ports
 from kshark.cli.period import Period
-from kshark.cli.reporting import OPTIONS, Part, Reporting
+from kshark.cli.reporting import OPTIONS, Part, Read, Reporting, read_part
 from kshark.cli.shown import display_filter, filtered
 from kshark.cli.source import Source
+from kshark.errors import UnreadableInput
 from kshark.model import Event
 from kshark.pipeline import Options
 from kshark.report.names import base_names
-from kshark.tables.captures import grouped
+from kshark.tables.captures import Named
 from kshark.tables.events import BEFORE, MESSAGES, EventTimeline
-from kshark_spark.rows import Batches, batch_of, collected, read_all, results
+from kshark_spark.rows import Batches, batch_of, collected
 from kshark_spark.session import cores_of
+from kshark_spark.tasks import results
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,23 +59,14 @@ _OPTIONS: Final = (
 _SCHEMA: Final = pa.schema([("capture", pa.string()), ("part", pa.binary())])
 
 
-def parts_of_captures(spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace) -> list[Part]:
-    """Return the part of each capture, from the packets in its files. Raises UnreadableInput if one cannot be read."""
-    places = {name: [absolute(file) for file in files] for name, files in captures.items()}
-    tasks = grouped([*places.items()], cores_of(spark, args.cores))
-    needed, options = (
-        needed_options(args),
-        replace(OPTIONS, tls_keys=args.tls_keys, max_request_bytes=args.max_request_bytes),
-    )
-    made = results(
-        spark,
-        tasks,
-        lambda task: [(name, _part(name, captures[name], files, needed, options)) for name, files in task],
-        len(tasks),
-        "read captures",
-    )
-    parts = {name: part for task in read_all(made) for name, part in task}
-    return [parts[name] for name in captures]
+def parts_of_captures(
+    spark: SparkSession, captures: Mapping[str, Sequence[str]], args: Namespace
+) -> Iterator[Read | UnreadableInput]:
+    """Yield the part of each capture, in order, from the packets in its files; or why it could not be read."""
+    named = [(name, [absolute(file) for file in files]) for name, files in captures.items()]
+    options = replace(OPTIONS, tls_keys=args.tls_keys, max_request_bytes=args.max_request_bytes)
+    work = partial(_part, captures, needed_options(args), options)
+    return results(spark, named, work, cores_of(spark, args.cores), "read captures")
 
 
 def parts_of_tables(tables: Tables, captures: Mapping[str, Sequence[str]], args: Namespace, tasks: int) -> list[Part]:
@@ -86,6 +78,12 @@ def parts_of_tables(tables: Tables, captures: Mapping[str, Sequence[str]], args:
     parts = {capture: pickle.loads(part) for capture, part in collected(pickled, "count events")}
     # a capture without events has no rows
     return [parts.get(name) or Reporting(shown[name], needed).close(files) for name, files in captures.items()]
+
+
+def faults_of(faults: DataFrame, captures: Collection[str]) -> list[UnreadableInput]:
+    """Return why captures could not be read, from the table `faults`; a later export may have read some of them."""
+    rows = sorted(set(collected(faults.select("capture", "detail"), "read faults")))
+    return [UnreadableInput(detail) for name, detail in rows if name not in captures]
 
 
 def _in_time(tables: Tables) -> DataFrame:
@@ -129,21 +127,18 @@ def is_restricted(args: Namespace) -> bool:
 # -- in a task
 
 
-def _part(name: str, files: Sequence[str], places: Sequence[str], args: Namespace, options: Options) -> Part:
-    """Create the part of a capture; `places`: absolute paths of the files for a worker."""
-    source = Source(places, args, filtered(options, args))
-    reporting = Reporting(name, args, source.shows, source.includes_time)
-    for page in source:
-        reporting.page(page)
-    return reporting.close(
-        files, source.locate and partial(_renamed, source.locate, dict(zip(places, files, strict=True)))
-    )
+class _Source(Source):
+    """A capture in a task; the driver reports the files that are left out."""
+
+    def _leave_out(self, error: UnreadableInput) -> None:
+        self.faults.append(error)
 
 
-def _renamed(locate: Locate, names: Mapping[str, str], packet: int) -> tuple[str, int] | None:
-    """Return the file as named on the command line, and the packet's number there."""
-    location = locate(packet)
-    return location and (names[location[0]], location[1])
+def _part(captures: Mapping[str, Sequence[str]], args: Namespace, options: Options, capture: Named) -> Read:
+    """Create the part of a capture; it names the absolute paths of its files for a worker."""
+    name, places = capture
+    source = _Source(places, args, filtered(options, args), leaves_out=sum(map(len, captures.values())) > 1)
+    return read_part(name, source, args, captures[name])
 
 
 def _from_rows(

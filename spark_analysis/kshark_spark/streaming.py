@@ -87,6 +87,8 @@ class RotatedReader(DataSourceStreamReader):
         for name in _WITHOUT:
             if name in given:
                 raise UsageError(f"a stream has no option {name}: it is one continuous capture")
+        if table == "captures":
+            raise UsageError("a stream has no end, and a row of captures is written at the end; export its files")
         if "state" not in given:
             raise UsageError('a stream needs a folder for its state; name one with option("state", DIR)')
         self._of = {name: value for name, value in given.items() if name not in _OWN}

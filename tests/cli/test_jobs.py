@@ -165,6 +165,8 @@ def exported(kshark: Run, folder: Path, *words: object) -> tuple[Done, dict[str,
         name: [row for file in table.files for row in parquet.read_table(folder / file.path).to_pylist()]
         for name, table in manifest.tables.items()
     }
+    for row in rows["captures"]:
+        del row["seconds"]
     return Done(done.code, done.out, done.err.replace(str(folder), "DIR")), rows, manifest.captures
 
 

@@ -38,6 +38,7 @@ class Exporting:
         """Judge the packets of a file; a minute passes after each batch."""
         self.tables.start()
         for batch in live_batches(path):
+            self.tables.packets(batch)
             for item in (batch, Tick(int(batch.time_ns[-1]))):
                 for page in self.engine.feed(item):
                     self.tables.page(page, self.run.page(page))
@@ -51,11 +52,13 @@ class Exporting:
 
 
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
-    """The rows of all listed files of a table, without the name of the capture."""
+    """The rows of all listed files of a table, without what only files have, and the seconds of the work."""
     files = read_manifest(folder).tables[table].files
     found = [row for file in files for row in pq.read_table(folder / file.path).to_pylist()]
     for row in found:
         del row["capture"]
+        for name in ("files", "sha256", "size_bytes", "seconds"):
+            row.pop(name, None)
         row["flow_id"] = row["flow_id"] and row["flow_id"].rpartition(":")[2]
     return sorted(found, key=str)
 

@@ -25,6 +25,7 @@ CELLS: dict[str, Any] = {
     "smallint": -7,
     "int": 1 << 30,
     "bigint": -(1 << 62),
+    "double": 0.1,
     "string": "größer",
     "binary": b"\x00\xff",
 }

@@ -27,9 +27,12 @@ def seen(path: Path) -> tuple[list[Event], list[Finding], list[ShareSession]]:
 
 
 def collected(
-    events: Iterable[Event], findings: Iterable[Finding] = (), sessions: Iterable[ShareSession] = ()
+    events: Iterable[Event],
+    findings: Iterable[Finding] = (),
+    sessions: Iterable[ShareSession] = (),
+    name: str = NAME,
 ) -> Collected:
-    collector = Collector(NAME, REGISTRY)
+    collector = Collector(name, REGISTRY)
     collector.page(events)
     for finding in findings:
         collector.finding(finding)

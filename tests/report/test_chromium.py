@@ -80,6 +80,23 @@ def test_findings_are_searched_and_filtered(browser: Browser, page: Path) -> Non
     assert choose(browser, words="", code="", client="1")[0] == "49 of 49 findings"
 
 
+def test_several_captures_are_shown_and_searched_by_code(browser: Browser, tmp_path: Path) -> None:
+    from kshark.cli import main
+
+    files = [str(CAPTURES / f"{name}.pcap") for name in ("adv-acks", "adv-epochs", "tcp-var-base")]
+    main(["report", *files, "--each", "-q", "-o", str(tmp_path)])
+    page = tmp_path / "report.html"
+    shown = [browser.show(page, width, theme) for width, theme in ((1280, "light"), (390, "dark"))]
+    for seen, width in zip(shown, (1280, 390), strict=True):
+        assert (seen.console, seen.requests, seen.width) == ([], [page.as_uri()], width)
+    assert shown[0].ground != shown[1].ground
+    search = "document.getElementById('find').elements.words.value = 'epoch_replay'"
+    value(browser, f"{search}; document.getElementById('find').requestSubmit()")
+    assert value(browser, "document.querySelector('output').textContent") == "1 of 3 captures"
+    first = "[...document.querySelectorAll('{} tbody tr:not([hidden]) a')].map(link => link.textContent)[0]"
+    assert [value(browser, first.format(table)) for table in (".captures", ".heat")] == ["adv-epochs.pcap"] * 2
+
+
 def test_columns_are_sorted_by_buttons(browser: Browser, page: Path) -> None:
     browser.show(page, 1280, "light")
     for times, order in ((1, "ascending"), (2, "descending"), (3, "ascending")):

@@ -11,11 +11,14 @@ import pytest
 from pyarrow import parquet
 
 import kshark_spark.cli
-from kshark.face import analysed, pages
+from kshark.capture import open_captures
+from kshark.capture.captures import Packets
+from kshark.capture.host import host_of
+from kshark.face import analysed
 from kshark.output.export import Export
 from kshark.output.manifest import MANIFEST, read_manifest, whole_captures
 from kshark.output.parquet_part import PartWriter
-from kshark.pipeline import Options
+from kshark.pipeline import Engine, Options
 from kshark_spark import export
 from tests.shared import CAPTURES
 from tests.spark.test_captures import NAMES, OTHERS, SOME, path_of
@@ -120,9 +123,11 @@ def written(captures: list[list[str]], folder: Path, options: dict[str, Any], sp
             part = PartWriter(told.attempt)
             for name, files in zip(told.names(captures), captures, strict=True):
                 part.begin(told.attempt.capture(name, files) or pytest.fail("it is there already"))
-                for page, found in analysed(pages(files, Options(records=records, embedded=True))):
+                packets = Packets(open_captures([*files]))
+                for page, found in analysed(Engine(Options(records=records, embedded=True)).pages(packets)):
                     part.page(page)
                     part.page(found)
+                part.end(packets.count, host_of(files))
             told.commit([part.close()])
         else:
             export.run(spark, told, captures, Options(records=records, embedded=True))
@@ -134,7 +139,7 @@ def rows_of(folder: Path) -> dict[str, Counter[str]]:
     tables = read_manifest(folder).tables
     return {
         name: Counter(
-            str(row)
+            str({**row, "seconds": None} if name == "captures" else row)
             for file in table.files
             for row in parquet.read_table(folder / file.path, partitioning=None).to_pylist()
         )

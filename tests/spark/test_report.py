@@ -17,14 +17,17 @@ pytestmark = pytest.mark.spark
 
 #: Share sessions and their refusals, restarts, holes, frames that are none, TLS.
 REPORTED = ("adv-epochs", "adv-frames", "share-restart", "share-loss", "security-sasl")
-FILES = ("report.json", "report.html", "findings.parquet")
 
 
 def made(capsys: pytest.CaptureFixture[str], main: Any, folder: Path, *words: str) -> tuple[int, str, dict[str, bytes]]:
-    """Exit code, standard output and files of a report."""
+    """Exit code, standard output and files of a report, with the pages of captures."""
     capsys.readouterr()
     code = main(["report", *words, "-o", str(folder)])
-    return code, capsys.readouterr().out, {name: (folder / name).read_bytes() for name in FILES}
+    return (
+        code,
+        capsys.readouterr().out,
+        {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()},
+    )
 
 
 def by_spark(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> tuple[int, str, dict[str, bytes]]:
@@ -65,6 +68,24 @@ def test_a_capture_in_which_nothing_happened_is_named(
     expected = made(capsys, kshark.cli.main, captures / "one", "empty.pcap", "full.pcap", "--each")
     assert kshark.cli.main(["export", "empty.pcap", "full.pcap", "--each", "-o", "tables"]) == 0
     assert by_spark(capsys, captures / "three", "tables") == expected
+
+
+def test_files_that_cannot_be_read_are_named_and_the_others_reported(
+    spark: Any, capsys: pytest.CaptureFixture[str], captures: Path
+) -> None:
+    (captures / "random.pcap").write_bytes(bytes(range(256)))
+    (captures / "short.pcap").write_bytes((captures / "adv-epochs.pcap").read_bytes()[:20])
+    (captures / "cut.pcap").write_bytes((captures / "adv-epochs.pcap").read_bytes()[:20_000])
+    names = ("random.pcap", "short.pcap", "cut.pcap", "adv-frames.pcap")
+    expected = made(capsys, kshark.cli.main, captures / "one", *names, "--each")
+    assert by_spark(capsys, captures / "two", *names, "--each") == expected
+    assert sorted(expected[2]) == [
+        *("captures/adv-frames.pcap.html", "captures/cut.pcap.html", "findings.parquet", "report.html", "report.json")
+    ]
+    expected = made(capsys, kshark.cli.main, captures / "one", *names[1:], "--each")
+    assert kshark.cli.main(["export", *names[1:], "--each", "-o", "tables"]) == 2
+    assert by_spark(capsys, captures / "three", "tables") == expected
+    assert b"short.pcap could not be read" in expected[2]["report.html"]
 
 
 def test_a_part_of_captures_is_reported_as_by_one_process(

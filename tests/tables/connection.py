@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kshark import __version__
 from kshark.analysis import Closing, ListedSession, ListedStep, Moment, SessionStep, ShareSession
 from kshark.model import Finding, Weird, Witness
-from tests.tables.story import BROKER, CLIENT, STEP_NS, Cells, Chapter, Story, ns
+from kshark.tables.capture_summary import Ended
+from tests.tables.story import BROKER, CLIENT, STEP_NS, Cells, Chapter, Story, capture_row, ns
 from tests.tables.story import row as row_at
 
 PAUSE_NS = 2_000_000_000
@@ -302,9 +304,27 @@ CHAPTER = Chapter(
                 event_code="BROKER_DOWN", event_packet=4,
             ),
         ],
+        "captures": [
+            capture_row(
+                files=["a.pcap", "-"], sha256=["ab" * 32, None], size_bytes=999, host="EPYC; Linux 6.1", clusters=[], brokers=[BROKER],
+                broker_releases=[], client_software=["demo 1.0"], until_ts_ns=at(17), packets=17,
+                stream_bytes=129 + 90, connections=1, kafka_connections=1, tls_connections=0, gaps=1, missing_bytes=27,
+                weirds=[
+                    ("RESYNC", 2), ("TRAILING_BYTES", 2), ("CAPTURE_CUT", 1), ("REQUEST_UNANSWERED", 1),
+                    ("RESPONSE_UNMATCHED", 1), ("SILENCE_UNPROVED", 1),
+                ],
+                exchanges=6, answered=3, unanswered=1, one_way=1, orphans=1, body_cut=0, judged=0, coverage=0.0,
+                sessions=1, violations=1, unknown=0, notes=2,
+                findings=[
+                    ("EPOCH_REPLAY", "violation", 1), ("NO_RECOVERY", "note", 1), ("THROTTLED", "note", 1),
+                ],
+                kshark=__version__, seconds=1.5,
+            ),
+        ],
     },
     (
         Weird("CAPTURE_CUT", "capture", 18, at(18), "inside a packet", size=4), FINDING, ELSEWHERE, INCIDENT, *STEPS,
         ListedSession(0, 4, ns(4), CLIENT, SESSION),
     ),
+    ended=Ended(["a.pcap", "-"], ["ab" * 32, None], 999, "EPYC; Linux 6.1", 17, 1.5),
 )  # fmt: skip

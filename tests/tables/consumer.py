@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.tables.story import OTHER, STEP_NS, TOPIC, Cells, Chapter, Story, ns, row
+from kshark import __version__
+from kshark.tables.capture_summary import Ended
+from tests.tables.story import BROKER, OTHER, STEP_NS, TOPIC, Cells, Chapter, Story, capture_row, ns, row
 
 MEMBER = "JUkzQ2dCQUFBQUFBQUFBQQ"
 #: blake2b, 8 bytes, of "127.0.0.1:9092", "g" and MEMBER with zero bytes between them, as a signed number (by hashlib,
@@ -156,5 +158,15 @@ CHAPTER = Chapter(
         "record_batches": [],
         "records": [],
         "findings": [],
+        "captures": [
+            capture_row(
+                files=[], sha256=[], clusters=["one"], brokers=[BROKER], broker_releases=[], client_software=["demo 1.0"],
+                until_ts_ns=ns(20), packets=20, stream_bytes=606 + 481, connections=1, kafka_connections=1,
+                tls_connections=0, gaps=0, missing_bytes=0, weirds=[("REQUEST_UNANSWERED", 1)], exchanges=8, answered=7, unanswered=1, one_way=0,
+                orphans=0, body_cut=0, judged=6, coverage=0.75, sessions=0, violations=0, unknown=0, notes=0,
+                findings=[], kshark=__version__, seconds=0.0,
+            ),
+        ],
     },
+    ended=Ended([], [], None, None, 20, 0.0),
 )  # fmt: skip

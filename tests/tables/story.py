@@ -12,6 +12,7 @@ from kshark.errors import UnreadableInput
 from kshark.model import Event, Weird
 from kshark.pipeline import Engine, Options
 from kshark.tables import TABLES
+from kshark.tables.capture_summary import Ended
 from tests.embedding import request_frame, response_frame
 from tests.packets import START_NS, Packet, Tcp, Wire, batch
 
@@ -72,6 +73,7 @@ class Chapter:
     rows: dict[str, list[Cells]]
     beside: tuple[Weird | AnalysisResult, ...] = ()
     fault: UnreadableInput | None = None
+    ended: Ended | None = None
 
 
 def ns(packet: int) -> int:
@@ -85,6 +87,12 @@ def row(packet: int, paused_ns: int = 0, **cells: Any) -> Cells:
     time_ns = ns(packet) + paused_ns
     common = {"capture": CAPTURE, "flow_id": "talk:1", "packet": packet, "broker": BROKER, "client": CLIENT}
     return {**common, "ts": time_ns // 1000, "ts_ns": time_ns, "exchange": packet, **cells}
+
+
+def capture_row(**cells: Any) -> Cells:
+    """The row of the capture: the time of its first packet, and no connection."""
+    nowhere = dict.fromkeys(("flow_id", "packet", "broker", "client", "exchange"))
+    return {**row(1), **nowhere, **cells}
 
 
 def whole(table: str, cells: Cells) -> Cells:

@@ -26,6 +26,11 @@ SILENT = {
     "flows": ["exchange"],
     "acquired": ["lacking"],
     "faults": [column.name for column in COMMON if column.name != "capture"],
+    # the last ones stand in rows of whole captures (test_captures.py)
+    "captures": [
+        *("flow_id", "packet", "broker", "client", "exchange"),
+        *("broker_releases", "tls_connections", "body_cut", "unknown"),
+    ],
 }
 
 
@@ -53,6 +58,8 @@ def as_rows(chapter: Chapter) -> dict[str, list[Cells]]:
             found[name].append(named(name, cells))
     if chapter.fault is not None:
         rows.fault(CAPTURE, chapter.fault)
+    if chapter.ended is not None:
+        rows.end(chapter.ended)
     for name, block in rows.rest():
         found[name] += [named(name, cells) for cells in block.rows()]
     return found
@@ -87,7 +94,8 @@ def test_each_cell_is_the_expected_one(name: str) -> None:
 def test_each_cell_is_the_same_in_the_files(name: str, tmp_path: Path) -> None:
     found = from_parquet(CHAPTERS[name], tmp_path)
     for table, rows in expected(CHAPTERS[name]).items():
-        assert found[table] == rows, table
+        if table != "captures":  # a file has the seconds of the work (test_captures.py)
+            assert found[table] == rows, table
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -42,6 +42,7 @@ class Tables:
         self._export: Export | None = None
         self._part: PartWriter | None = None
         self._due_ns = 0
+        self._packets = 0
         self._is_made = not self._folder.exists()
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +69,7 @@ class Tables:
         self._try(self._commit)
 
     def packets(self, batch: PacketBatch) -> None:
-        pass
+        self._packets += len(batch.number)
 
     def page(self, page: list[Event], findings: Sequence[Finding]) -> None:
         events = [event for event in page if type(event) is not Tick]
@@ -84,6 +85,7 @@ class Tables:
 
     def close(self, findings: Sequence[Finding]) -> None:
         self.page([], findings)
+        self._try(lambda part: part.end(self._packets))
         self._try(self._commit)
         export = self._export
         if export is not None:
