@@ -134,10 +134,10 @@ class PackedSummary:
 
     @property
     def giant(self) -> str | None:
-        """A sentence on a member with more than half of many exchanges: one task had most of the work; else None."""
+        """A sentence on a member with half of many exchanges or more: one task had most of the work; else None."""
         ((group, member), own), *_ = self.members.most_common(1) or [((None, None), 0)]
         total = self.members.total()
-        if own < _MANY or own <= total / 2:
+        if own < _MANY or own < total / 2:
             return None
         owner = safe(f"{member} of group {group}")
         return (
