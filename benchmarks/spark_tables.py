@@ -11,9 +11,10 @@ import heapq
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -37,13 +38,15 @@ LIMIT: Final = 1.5
 #: Limit of the wall seconds if one member has half of the requests, relative to members of equally many.
 SKEWED: Final = 1.5
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
+#: CPU and wall seconds.
+Seconds = tuple[float, float]
 #: Events that one process judges together.
 _PAGE: Final = 500
 
 
 def main() -> int:
     members, requests = map(int, sys.argv[1:] or ("2000", "1000"))
-    spark = open_session("local[2]")
+    spark, clock = open_session("local[2]"), _Clock()
     print(
         f"{'tables':<28} {'one process':>16} {'all judged':>16} {'suspects':>16} {'ratio':>6}  (CPU and wall seconds)"
     )
@@ -54,7 +57,7 @@ def main() -> int:
         if not (folder / "manifest.json").exists():
             make(folder, group)
         works = (by_one_process, partial(_checked, outcomes=True), partial(_checked, outcomes=False))
-        one, everybody, suspects = (_measured(work, spark, folder) for work in works)
+        one, everybody, suspects = (clock.measured(work, spark, folder) for work in works)
         ratios.append(everybody[0] / one[0])
         walls.append(everybody[1])
         seconds = "".join(f" {cpu:>8.1f}{wall:>8.1f}" for cpu, wall in (one, everybody, suspects))
@@ -93,31 +96,47 @@ def _checked(spark: SparkSession, folder: Path, *, outcomes: bool) -> None:
 # -- CPU seconds
 
 
-def _measured(work: Callable[[SparkSession, Path], object], spark: SparkSession, folder: Path) -> tuple[float, float]:
-    """CPU and wall seconds."""
-    cpu, wall = _cpu_s(), time.perf_counter()
-    work(spark, folder)
-    return _cpu_s() - cpu, time.perf_counter() - wall
+class _Clock:
+    """CPU seconds of this process and its descendants, sampled each second: Spark ends idle workers, and does not
+    count what they took."""
+
+    def __init__(self) -> None:
+        self._ticks: dict[int, int] = {}
+        self._lock = Lock()
+        Thread(target=self._watch, daemon=True).start()
+
+    def measured(self, work: Callable[[SparkSession, Path], object], spark: SparkSession, folder: Path) -> Seconds:
+        cpu, wall = self._cpu_s(), time.perf_counter()
+        work(spark, folder)
+        return self._cpu_s() - cpu, time.perf_counter() - wall
+
+    def _cpu_s(self) -> float:
+        processes = [*_processes()]
+        parents = {process: parent for process, parent, _ in processes}
+        with self._lock:
+            self._ticks |= {process: ticks for process, _, ticks in processes if _descends(process, parents)}
+            return sum(self._ticks.values()) / _TICKS
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(1)
+            self._cpu_s()
 
 
-def _cpu_s() -> float:
-    """Return the CPU seconds of this process and all its descendants, including those that ended."""
-    known = {process: (parent, ticks) for process, parent, ticks in _processes()}
-
-    def below(process: int) -> int:
-        return known[process][1] + sum(below(child) for child, (parent, _) in known.items() if parent == process)
-
-    return below(os.getpid()) / _TICKS
+def _descends(process: int, parents: Mapping[int, int]) -> bool:
+    while process in parents and process != os.getpid():
+        process = parents[process]
+    return process == os.getpid()
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:
-    """Number, parent and ticks of each process, with those of children that it has waited for."""
+    """Number, parent and ticks of each process."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             told = path.read_text().rpartition(")")[2].split()
         except OSError:  # it ended meanwhile
             continue
-        yield int(path.parent.name), int(told[1]), sum(map(int, told[11:15]))
+        yield int(path.parent.name), int(told[1]), sum(map(int, told[11:13]))
 
 
 if __name__ == "__main__":
