@@ -35,7 +35,8 @@ class Templates:
         self.acknowledged["types"] = [1]
         pairs = zip(self.fetching, _share(refused, 78, 3, 123), strict=True)
         self.refused = tuple(
-            one | {name: other[name] for name in ("error_code", "response_json") if name in other}
+            one
+            | {name: other[name] for name in ("error_code", "error_codes", "failed", "response_json") if name in other}
             for one, other in pairs
         )
         flow_id = self.opening[0]["flow_id"]

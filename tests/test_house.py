@@ -75,7 +75,6 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.anonymous",),
     ("kshark.evidence",),
     ("kshark.live",),
-    ("kshark.parallel",),
     ("kshark", "kshark.cli", "kshark.__main__", "kshark.testing"),
     ("kshark_spark",),
     ("tools",),

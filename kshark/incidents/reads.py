@@ -1,4 +1,4 @@
-"""The parts of a time line that the stage reads, for those that pass on only that (kshark.parallel.sorting)."""
+"""The parts of a time line that the stage reads, for those that pass on only that (kshark_spark.packing)."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Watcher:
     (Closed with how "capture") comes before `close`.
 
     Of an API that is in neither set, a watcher of all APIs reads only numbers at the top level of a body: bodies are
-    large, and may go to another process (kshark.parallel.sorting). `refused` reads whole bodies.
+    large, and may go to another process (kshark_spark.packing). `refused` reads whole bodies.
 
     All methods are called with `scene.now` at the current packet. Before an exchange is taken, its request is removed
     from `scene.open`.

@@ -1,4 +1,4 @@
-"""Judge captures by buckets of their members: a second, small shuffle, then kshark's analysis for each bucket.
+"""Judge captures by buckets of their members: one small shuffle, then kshark's analysis for each bucket.
 
 One more bucket of each capture recognises its incidents, from the exchanges of all members and APIs.
 """
@@ -7,30 +7,21 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 from operator import itemgetter, or_
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
 
-from kshark.analysis import (
-    AnalysisResult,
-    Listed,
-    MemberKey,
-    Observed,
-    Outcomes,
-    in_packet_order,
-    joined_outcomes,
-)
+from kshark.analysis import MemberKey, Observed, Outcomes, in_packet_order, joined_outcomes
 from kshark.incidents import Explanations
 from kshark.model import Finding
-from kshark.parallel.judging import Judging, Watching
 from kshark.registry import Registry
-from kshark.tables.events import PositionedEvent
 from kshark_spark.compressed import compress, decompress
+from kshark_spark.judging import Judging, Watching
 from kshark_spark.rows import Row, by_row, collected, frame_of
 
 if TYPE_CHECKING:
@@ -45,26 +36,17 @@ _EMPTY: Final = b"\x90"
 _JSON: Final = msgspec.json.Encoder()
 
 
-class Lister(Protocol):
-    """Receives the share sessions and their requests in the task of a bucket."""
-
-    def page(self, listed: Sequence[Listed], /) -> object: ...
-
-    def close(self) -> Any:
-        """Return the result."""
-
-
 class Bucketed(NamedTuple):
     """A capture's buckets, numbered over all captures, and its common events, pickled.
 
-    The bucket for incidents follows the `buckets` others. `common`: see kshark.parallel.sorting.numbered. `lister`
-    makes the Lister of a bucket from the common events.
+    The bucket for incidents follows the `buckets` others. `common`: see kshark_spark.packing.numbered. `sizes`: bytes
+    of packed exchanges by bucket.
     """
 
     bucket: int
     buckets: int
     common: bytes
-    lister: Callable[[list[PositionedEvent]], Lister] | None = None
+    sizes: Mapping[int, int]
 
     @property
     def watching(self) -> int:
@@ -73,44 +55,32 @@ class Bucketed(NamedTuple):
 
 
 class JudgedCapture(NamedTuple):
-    """The findings of a capture in packet order, its statistics from judging, how its members fared, and the results
-    of its listers.
-    """
+    """The findings of a capture in packet order, its statistics from judging, and how its members fared."""
 
     findings: list[Finding]
     observed: Observed
     outcomes: dict[MemberKey, Outcomes]
-    made: list[Any]
 
 
 class _Summary(NamedTuple):
-    """The last row of a bucket: `made` by its lister; `explanations` by the bucket for incidents."""
+    """The last row of a bucket; `explanations` of the bucket for incidents."""
 
     observed: Observed
     outcomes: dict[MemberKey, Outcomes]
-    made: Any = None
     explanations: Explanations | None = None
 
 
-def judged(
-    exchanges: DataFrame,
-    captures: Sequence[Bucketed],
-    given: Mapping[int, int] | None = None,
-    *,
-    coverage: bool = False,
-) -> list[JudgedCapture]:
+def judged(exchanges: DataFrame, captures: Sequence[Bucketed], *, coverage: bool = False) -> list[JudgedCapture]:
     """Return the results of each capture from the exchanges of all captures; `coverage`: count the coverage of rules.
 
-    `given`: bytes of each bucket, if known. The largest buckets come first, so that small ones run in parallel.
+    The largest buckets begin first, so that small ones run beside them.
     """
     from pyspark.sql import functions as F
 
     if not captures:
         return []
     capture = {bucket: at for at, own in enumerate(captures) for bucket in range(own.bucket, own.watching + 1)}
-    weight = given or {}
-    order = sorted(capture, key=lambda bucket: -weight.get(bucket, 0))
-    exchanges = exchanges.where(F.col("bucket").isin([*capture])).select("bucket", "since", "data")
+    order = sorted(capture, key=lambda bucket: -captures[capture[bucket]].sizes.get(bucket, 0))
     # judge the common events even if a capture has no other exchanges
     empty = frame_of(
         exchanges.sparkSession,
@@ -126,8 +96,11 @@ def judged(
             else:
                 yield from _judge(bucket, exchanges, own, coverage)
 
-    together = exchanges.unionByName(empty).repartitionById(
-        len(order), F.array_position(F.lit(order), F.col("bucket")).cast("int") - 1
+    together = (
+        exchanges.where("bucket >= 0")
+        .select("bucket", "since", "data")
+        .unionByName(empty)
+        .repartitionById(len(order), F.array_position(F.lit(order), F.col("bucket")).cast("int") - 1)
     )
     rows = together.sortWithinPartitions("bucket", "since").mapInArrow(by_row(_FINDING, judge), _FINDINGS)
     findings: dict[int, dict[int, Counter[bytes]]] = defaultdict(lambda: defaultdict(Counter))
@@ -149,34 +122,27 @@ def _joined(findings: list[Finding], summaries: Sequence[_Summary]) -> JudgedCap
         [explanations.explained(finding) for finding in in_packet_order(findings)],
         observed,
         joined_outcomes(summary.outcomes for summary in summaries),
-        [summary.made for summary in summaries if summary.explanations is None],
     )
 
 
 def _judge(bucket: int, rows: Iterator[Row], capture: Bucketed, coverage: bool) -> Iterator[Row]:
-    common: list[PositionedEvent] = pickle.loads(capture.common)
-    lister = None if capture.lister is None else capture.lister(common)
-    judging = Judging(common, Registry(), first=bucket == capture.bucket, listed=lister is not None, coverage=coverage)
-
-    def findings(results: Sequence[AnalysisResult]) -> Iterator[Row]:
-        if lister is not None:
-            lister.page([result for result in results if not isinstance(result, Finding)])
-        return ((bucket, _JSON.encode(result), None) for result in results if isinstance(result, Finding))
-
-    for _, since, exchanges in rows:
-        yield from findings(judging.feed(since, decompress(exchanges)))
-    yield from findings(judging.close())
-    summary = _Summary(judging.observed, judging.outcomes, None if lister is None else lister.close())
-    yield bucket, None, pickle.dumps(summary, 5)
+    first = bucket == capture.bucket
+    judging = Judging(pickle.loads(capture.common), Registry(), first=first, coverage=coverage)
+    yield from _findings(bucket, rows, judging)
+    yield bucket, None, pickle.dumps(_Summary(judging.observed, judging.outcomes), 5)
 
 
 def _watch(bucket: int, rows: Iterator[Row], capture: Bucketed) -> Iterator[Row]:
     """Recognise the incidents of a capture."""
     watching = Watching(pickle.loads(capture.common), Registry())
+    yield from _findings(bucket, rows, watching)
+    yield bucket, None, pickle.dumps(_Summary(watching.observed, {}, watching.explanations), 5)
+
+
+def _findings(bucket: int, rows: Iterator[Row], by: Judging | Watching) -> Iterator[Row]:
     for _, since, exchanges in rows:
-        yield from ((bucket, _JSON.encode(found), None) for found in watching.feed(since, decompress(exchanges)))
-    yield from ((bucket, _JSON.encode(found), None) for found in watching.close())
-    yield bucket, None, pickle.dumps(_Summary(watching.observed, {}, explanations=watching.explanations), 5)
+        yield from ((bucket, _JSON.encode(finding), None) for finding in by.feed(since, decompress(exchanges)))
+    yield from ((bucket, _JSON.encode(finding), None) for finding in by.close())
 
 
 def once(buckets: Iterable[Counter[bytes]]) -> list[Finding]:

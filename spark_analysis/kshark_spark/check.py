@@ -16,7 +16,15 @@ from kshark.output.notes import Notes
 from kshark_spark.buckets import Bucketed, judged
 from kshark_spark.refusals import exchanges_of
 from kshark_spark.screen import EVERYBODY, screened
-from kshark_spark.suspects import connections_of, names_of_brokers, packed, summaries_of, window_of
+from kshark_spark.suspects import (
+    Connections,
+    PackedSummary,
+    connections_of,
+    names_of_brokers,
+    packed,
+    summaries_of,
+    window_of,
+)
 from kshark_spark.topics import topic_names
 
 if TYPE_CHECKING:
@@ -59,22 +67,23 @@ def check(
     per_capture = max(1, buckets // max(1, len(captures)))
     screening = EVERYBODY if coverage or outcomes else screened(tables, {}, USUAL)
     exchanges = packed(spark, tables, screening.suspects, connections, per_capture)
-    summaries = summaries_of(exchanges)
-    names = {
-        (name, address): shared
-        for name, of in connections.items()
-        for address, shared in names_of_brokers(summaries[of.number].common).items()
-    }
-    window = min((window_of(summary.common) for summary in summaries.values()), default=USUAL)
-    if (names or window < USUAL) and screening.suspects is not None:
-        screening = screened(tables, names, window)
-        exchanges = packed(spark, tables, screening.suspects, connections, per_capture)
+    try:
         summaries = summaries_of(exchanges)
-    bucketed = [
-        Bucketed(of.number * (per_capture + 1), per_capture, of.common(summaries[of.number].common))
-        for of in connections.values()
-    ]
-    results = judged(exchanges.where("bucket >= 0"), bucketed, coverage=coverage)
+        names = {
+            (name, address): shared
+            for name, of in connections.items()
+            for address, shared in names_of_brokers(summaries[of.number].common).items()
+        }
+        window = min((window_of(summary.common) for summary in summaries.values()), default=USUAL)
+        if (names or window < USUAL) and screening.suspects is not None:
+            screening = screened(tables, names, window)
+            exchanges.unpersist()
+            exchanges = packed(spark, tables, screening.suspects, connections, per_capture)
+            summaries = summaries_of(exchanges)
+        bucketed = [_bucketed(of, per_capture, summaries[of.number]) for of in connections.values()]
+        results = judged(exchanges, bucketed, coverage=coverage)
+    finally:
+        exchanges.unpersist()
     observed = exchanges_of(spark, tables, coverage=coverage)
     checked = {}
     for name, result in zip(captures, results, strict=True):
@@ -92,3 +101,7 @@ def check(
         for name, topics in topic_names(tables["exchanges"], asked, courses).items():
             checked[name].topics = topics
     return checked
+
+
+def _bucketed(capture: Connections, buckets: int, summary: PackedSummary) -> Bucketed:
+    return Bucketed(capture.number * (buckets + 1), buckets, capture.common(summary.common), summary.sizes)

@@ -15,10 +15,6 @@ from kshark_spark.master import is_here
 _OURS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # the plans of finished jobs are kept for the disabled UI; they fill the memory of a long session
-    "spark.sql.ui.retainedExecutions": "10",
-    "spark.ui.retainedJobs": "10",
-    "spark.ui.retainedStages": "10",
     "spark.log.level": "FATAL",
     "spark.sql.session.timeZone": "UTC",
     # size of a batch for Python
@@ -27,6 +23,12 @@ _OURS: Final = {
     # a task keeps its rows on disk in batches of 4 MB; Java's serializer keeps this many of them in memory
     "spark.serializer.objectStreamReset": "1",
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+}
+#: The plans of finished jobs are kept for a disabled UI, too; they fill the memory of a long session.
+_OURS_WITHOUT_UI: Final = {
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
 }
 #: On one machine, only the JVM's quick compiler and one garbage collector thread make a short job a third faster.
 JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -73,7 +75,8 @@ def all_settings(master: str, outside: Mapping[str, str], asked: Mapping[str, st
     here = (
         {**_OURS_HERE, "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {java_options()}"} if is_here(master) else {}
     )
-    ours = {**_OURS, **here}
+    has_ui = asked.get("spark.ui.enabled", outside.get("spark.ui.enabled")) == "true"
+    ours = {**_OURS, **({} if has_ui else _OURS_WITHOUT_UI), **here}
     return {name: value for name, value in ours.items() if name not in outside} | dict(asked)
 
 

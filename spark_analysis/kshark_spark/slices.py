@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: Rows of all tables in one slice.
-ROWS: Final = 1_000_000
+ROWS: Final = 250_000
 
 #: Rows whose bodies are read together.
 _TOGETHER: Final = 16_384

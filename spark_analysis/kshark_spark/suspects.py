@@ -1,5 +1,5 @@
 """Select from tables the exchanges that can have a finding, and the events common to all members, for the buckets
-(kshark.parallel.sorting).
+(kshark_spark.packing).
 
 Exchanges of suspects are packed by bucket, all exchanges also for the bucket of incidents. They stay with the workers;
 the driver receives the common events and sends them to every bucket.
@@ -31,7 +31,6 @@ from kshark.analysis.states.partition.window import LEAST, USUAL, usual_size
 from kshark.api_keys import API_VERSIONS, METADATA
 from kshark.exchange.owner import owner_of
 from kshark.model import Ends, Exchange, Flow, Message, Weird
-from kshark.parallel.sorting import ASKED_FOR, Buckets, News, numbered, of_all
 from kshark.registry import Registry
 from kshark.tables import TABLES
 from kshark.tables.bodies import Bodies, as_fields
@@ -52,6 +51,7 @@ from kshark.tables.events import (
 )
 from kshark.units import counted, safe
 from kshark_spark.compressed import compress
+from kshark_spark.packing import ASKED_FOR, Buckets, News, numbered, of_all
 from kshark_spark.rows import Row, collected, in_batches
 from kshark_spark.screen import Suspects
 from kshark_spark.screen.numbers import Int64s, cells, coded, mixed
@@ -106,7 +106,7 @@ class Connections:
     observed: Observed = field(default_factory=Observed)
 
     def common(self, exchanges: Iterable[PositionedEvent]) -> bytes:
-        """Return the events for every bucket, with these exchanges: see kshark.parallel.judging.
+        """Return the events for every bucket, with these exchanges: see kshark_spark.judging.
 
         Call it once, because it renumbers the connections.
         """
@@ -114,26 +114,30 @@ class Connections:
         for (_, _, first, _), event in events:
             if isinstance(event, Exchange):
                 event.flow = self.flows[first]
-        return pickle.dumps(numbered([events], self.weirds), 5)
+        return pickle.dumps(numbered(events, self.weirds), 5)
 
 
 @dataclass
 class PackedSummary:
-    """Summary of packed exchanges: the events for every bucket, and the number of exchanges by group and member."""
+    """Summary of packed exchanges: the events for every bucket, the bytes of each bucket, and the number of exchanges
+    by group and member.
+    """
 
     common: list[PositionedEvent] = field(default_factory=list)
+    sizes: Counter[int] = field(default_factory=Counter)
     members: Counter[tuple[Any, Any]] = field(default_factory=Counter)
 
     def join(self, other: PackedSummary) -> None:
         self.common += other.common
+        self.sizes += other.sizes
         self.members += other.members
 
     @property
     def giant(self) -> str | None:
-        """A sentence on a member with more than half of many exchanges: one task had most of the work; else None."""
+        """A sentence on a member with half of many exchanges or more: one task had most of the work; else None."""
         ((group, member), own), *_ = self.members.most_common(1) or [((None, None), 0)]
         total = self.members.total()
-        if own < _MANY or own <= total / 2:
+        if own < _MANY or own < total / 2:
             return None
         owner = safe(f"{member} of group {group}")
         return (
@@ -298,8 +302,10 @@ def _pack(rows: Iterator[tuple[bool, Row]], captures: _CapturesByName, buckets: 
 
     def full(rest: bool = False) -> Iterator[Row]:
         for number, held in packing.items():
-            for bucket, since, exchanges in held.rest() if rest else held.full():
-                yield number, number * (buckets + 1) + bucket, since, compress(exchanges)
+            for own, since, exchanges in held.rest() if rest else held.full():
+                bucket, data = number * (buckets + 1) + own, compress(exchanges)
+                summaries[number].sizes[bucket] += len(data)
+                yield number, bucket, since, data
 
     for count, (is_suspect, of_columns) in enumerate(rows):
         row: dict[str, Any] = dict(zip(_COLUMNS, of_columns, strict=True))

@@ -20,6 +20,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     warehouse = str(tmp_path_factory.mktemp("warehouse"))
     settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": warehouse, "spark.driver.memory": "2g"}
+    settings["spark.ui.retainedJobs"] = "100"  # for their descriptions
     session = open_session("local[2]", settings)
     yield session
     session.stop()

@@ -117,6 +117,29 @@ def test_a_member_with_most_of_the_exchanges_is_named(
     ]
 
 
+def test_a_member_with_half_of_the_requests_is_judged_as_by_one_process(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In either way, by several tasks; nothing stays on the disks of Spark's workers."""
+    from benchmarks.share_tables import NAME, Group, make
+    from benchmarks.spark_tables import by_one_process
+    from kshark_spark import slices
+    from kshark_spark.check import check
+    from kshark_spark.tables import exported as tables_in
+
+    make(tmp_path / "tables", Group(20, 100, heavy=True))
+    monkeypatch.setattr(slices, "ROWS", 1000)
+    run, outcomes = by_one_process(spark, tmp_path / "tables"), []
+    for everybody in (False, True):
+        checked = check(tables_in(spark, tmp_path / "tables"), [NAME], 4, outcomes=everybody)[NAME]
+        assert checked.findings == [*run.findings]
+        assert checked.observed == run.observed
+        outcomes.append(checked.outcomes)
+    assert outcomes[1] == run.outcomes
+    assert len(outcomes[0]) < len(outcomes[1]) == 21
+    assert [entry.name() for entry in spark._jsc.sc().getRDDStorageInfo()] == []
+
+
 def test_text_is_the_same_too(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     both(capsys, [str(CAPTURES / "adv-epochs.pcap")])
 

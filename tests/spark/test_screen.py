@@ -19,10 +19,10 @@ from kshark.output.export import Export
 from kshark.output.manifest import Capture
 from kshark.output.parquet_files import OpenFile
 from kshark.output.parquet_part import Part
-from kshark.parallel.sorting import ASKED_FOR
 from kshark.pipeline import JUDGED
 from kshark.run import Run
 from kshark.tables import TABLES, Rows
+from kshark_spark.packing import ASKED_FOR
 from tests.analysis.facts.test_brokers import metadata
 from tests.analysis.talks import handed, shows
 from tests.conversation import Asked, Connection, Conversation, Member, events, registry

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,3 +57,12 @@ def test_a_description_ends_with_its_step(spark: Any) -> None:
         assert spark.sparkContext.getLocalProperty("spark.job.description").endswith(": find suspicious members")
     assert spark.sparkContext.getLocalProperty("spark.job.description") == "mine"
     spark.sparkContext.setJobDescription(None)
+
+
+def test_without_a_context_a_tag_of_the_operation_names_the_step() -> None:
+    """As with Spark Connect, whose tags have no commas."""
+    tags: list[str] = []
+    remote: Any = SimpleNamespace(addTag=tags.append, removeTag=tags.remove)
+    with working("Check 12,000 captures"), step(remote, "find late members"):
+        assert tags == ["Check 12000 captures: find late members"]
+    assert tags == []

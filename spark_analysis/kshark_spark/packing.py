@@ -1,4 +1,4 @@
-"""Sort the events of a share for the analysis: exchanges by bucket, and the events that all buckets need.
+"""Pack the exchanges of a capture for the analysis by bucket, and select the events that all buckets need.
 
 The bucket of an exchange depends on the keys that all machines with rules have in common (the member, or the group).
 Each bucket is judged separately. One more bucket has the exchanges of all members and APIs for incidents
@@ -29,14 +29,12 @@ from kshark.analysis.facts.settings import CONFIG_APIS
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.rules import BOOK
 from kshark.anomaly import GIVEN_UP
-from kshark.api_keys import API_VERSIONS, METADATA, SHARE_FETCH, SHARE_STATE
-from kshark.incidents import Refusals
+from kshark.api_keys import API_VERSIONS, METADATA, SHARE_STATE
 from kshark.incidents.reads import APIS, WEIRDS, numbers
 from kshark.link.disorder import CLOCK_DOUBTS, DISORDERS
-from kshark.model import Closed, Event, Exchange, Gap, HalfClosed, Late, Message, Opened, Weird
-from kshark.records import RecordsField, spans_of
+from kshark.model import Exchange, Message, Opened, Weird
 from kshark.tables.bodies import as_fields
-from kshark.tables.events import AFTER, BEFORE, LATE, MESSAGES, PositionedEvent, TimePosition
+from kshark.tables.events import BEFORE, PositionedEvent, TimePosition
 
 _KEY: Final = BOOK.bucket
 _NEVER: Final = 1 << 62
@@ -46,7 +44,6 @@ _BATCH_BYTES: Final = 1 << 17
 _LIST: Final = b"\xdd"
 #: Weirds that verdicts and incidents depend on.
 ASKED_FOR: Final = BOOK.weirds.keys() | DISORDERS | CLOCK_DOUBTS | DROPS | GIVEN_UP | WEIRDS
-NO_REFUSALS: Final[Refusals] = {}
 _asked: Final = attrgetter(
     "packet", "packets", "time_ns", "client", "broker", "api_key", "api", "version", "correlation_id", "client_id",
     "size", "weird",
@@ -157,126 +154,6 @@ class News:
         return True
 
 
-class Sorter:
-    """Sort the pages of a share. `common` has the events for every bucket, with the share's own connection numbers.
-
-    The last number of a place counts the previous events of the share, so that the events of all shares can be merged
-    in order. `opened`: bodies may contain decoded records; they are removed, because the analysis does not read them.
-    """
-
-    def __init__(self, buckets: int, *, opened: bool = False) -> None:
-        self.common: list[PositionedEvent] = []
-        self._buckets = Buckets(buckets)
-        self._with_records = opened
-        self._count = 0
-        self._latest = (0, BEFORE, -1)
-        self._news = News()
-        #: Places of requests, by id().
-        self._asked: dict[int, TimePosition] = {}
-        #: By connection: its first packet, its last request with its event number, and whether a request was answered.
-        self._first: dict[int, int] = {}
-        self._last: dict[int, tuple[int, Message]] = {}
-        self._alive: set[int] = set()
-
-    def page(  # noqa: C901  # hot: called for each event
-        self, events: list[Event], refusals: Refusals = NO_REFUSALS
-    ) -> Iterator[Packed]:
-        """Sort a page; `refusals`: see kshark.analysis.Observer.page."""
-        at_end = _before_ends(events)
-        for at, event in enumerate(events, self._count):
-            kind = type(event)
-            if kind is Message:
-                if event.kind == "request":  # type: ignore[union-attr]
-                    self._request(at, event)  # type: ignore[arg-type]
-                if event.correlation_id is UNSET:  # type: ignore[union-attr]
-                    place = self._place(event.packet, MESSAGES, self._first[event.flow], at)  # type: ignore[union-attr,index]
-                    self.common.append((place, replace(event)))  # type: ignore[type-var]
-            elif kind is Exchange:
-                phase = AFTER if at - self._count in at_end else MESSAGES
-                self._exchange(at, phase, event, refusals.get(id(event), ()))  # type: ignore[arg-type]
-            elif kind is Opened:
-                self._opened(at, event)  # type: ignore[arg-type]
-            elif kind is HalfClosed or kind is Gap:
-                place = self._place(event.packet, BEFORE if kind is Gap else AFTER, event.flow.first_packet, at)  # type: ignore[union-attr]
-                self.common.append((place, event))
-            elif kind is Weird and event.code in ASKED_FOR:  # type: ignore[union-attr]
-                self._weird(at, at - self._count in at_end, event)  # type: ignore[arg-type]
-            elif kind is Closed:
-                self._closed(at, event)  # type: ignore[arg-type]
-            elif kind is Late:
-                self._place(event.packet, LATE, self._first[event.flow], at)  # type: ignore[union-attr,index]
-        self._count += len(events)
-        yield from self._buckets.full()
-
-    def close(self) -> Iterator[Packed]:
-        yield from self._buckets.rest()
-
-    def _place(self, packet: int, phase: int, first_packet: int, at: int) -> TimePosition:
-        """Return the place of the share's event number `at`, after the places of all earlier events."""
-        self._latest = max(self._latest, (packet, phase, first_packet))
-        return (*self._latest, at)
-
-    # -- events
-
-    def _opened(self, at: int, opened: Opened) -> None:
-        flow = opened.flow
-        self._first[flow.id] = flow.first_packet
-        self.common.append((self._place(opened.packet, BEFORE, flow.first_packet, at), opened))
-
-    def _request(self, at: int, message: Message) -> None:
-        flow = message.flow
-        first = flow not in self._last
-        self._last[flow] = at, message
-        place = self._place(message.packet, MESSAGES, self._first[flow], at)
-        if message.correlation_id is not UNSET:
-            self._asked[id(message)] = place
-        if first:
-            self.common.append((place, _sign(message)))
-
-    def _exchange(self, at: int, phase: int, exchange: Exchange, codes: Sequence[PlacedCode]) -> None:
-        request, response, flow = exchange.request, exchange.response, exchange.flow
-        asked = None if request is None else self._asked.pop(id(request), None)
-        place = self._place(exchange.packet, phase, flow.first_packet, at)
-        self._buckets.watch(asked, place, exchange, codes)
-        if request is not None and request.api_key not in _READ:
-            asked = None
-        is_sign = response is not None and flow.id not in self._alive
-        if request is not None and asked is None and not is_sign and not _is_odd(exchange):
-            return
-        if request is None:
-            self._sign_of_last(flow.id)
-        elif response is not None:
-            self._alive.add(flow.id)
-        if is_sign and request is not None:
-            self.common.append((place, _of(exchange, _sign(request), _sign(response))))
-        common = of_all(asked, place, exchange)
-        if common is not None:
-            self.common += filter(self._news.takes, common)
-        elif asked is not None:
-            if self._with_records and response is not None:
-                exchange = _of(exchange, request, _closed(response))
-            self._buckets.add(asked, place, exchange)
-
-    def _weird(self, at: int, late: bool, weird: Weird) -> None:
-        phase = AFTER if late else MESSAGES if weird.stage == "exchange" else BEFORE
-        first = -1 if weird.flow is None else self._first.get(weird.flow, -1)  # the connection may have ended before
-        self.common.append((self._place(weird.packet, phase, first, at), weird))
-
-    def _closed(self, at: int, closed: Closed) -> None:
-        flow = closed.flow
-        self._sign_of_last(flow.id)
-        self.common.append((self._place(closed.packet, AFTER, flow.first_packet, at), closed))
-        self._last.pop(flow.id, None)
-        self._first.pop(flow.id, None)
-        self._alive.discard(flow.id)
-
-    def _sign_of_last(self, flow: int) -> None:
-        last = self._last.get(flow)
-        if last is not None:
-            at, message = last
-            self.common.append(((message.packet, MESSAGES, self._first[flow], at), _sign(message)))
-
-
 def of_all(asked: TimePosition | None, place: TimePosition, exchange: Exchange) -> list[PositionedEvent] | None:
     """Return the events of an exchange for every bucket; None if only its own bucket needs it.
 
@@ -367,63 +244,22 @@ def _as_fields(message: Message | None) -> Any:
     return replace(message, body=as_fields(_JSON.encode(message.body).decode()))
 
 
-def _closed(answer: Message) -> Message:
-    """Return the response with only the sizes and spans of its records."""
-    topics = getattr(answer.body, "responses", None)
-    if answer.api_key != SHARE_FETCH or not topics or topics is UNSET:
-        return answer
-    bare = [
-        replace(topic, partitions=[replace(part, records=_closed_of(part.records)) for part in topic.partitions])
-        if topic.partitions
-        else topic
-        for topic in topics
-    ]
-    return replace(answer, body=replace(answer.body, responses=bare))
-
-
-def _closed_of(records: Any) -> Any:
-    return RecordsField(records.size, spans=spans_of(records)) if isinstance(records, RecordsField) else records
-
-
 def _of(exchange: Exchange, request: Message | None, response: Message | None) -> Exchange:
     return Exchange(request, response, exchange.outcome, exchange.flow, exchange.packet)
 
 
-def _before_ends(events: list[Event]) -> set[int]:
-    """Return the indices of events that are reported at the end of their connection, directly before that end."""
-    at_end: set[int] = set()
-    for end, closed in enumerate(events):
-        if type(closed) is Closed or type(closed) is HalfClosed:
-            at = end - 1
-            while at >= 0 and _is_caused_by(events[at], closed):
-                at_end.add(at)
-                at -= 1
-    return at_end
-
-
-def _is_caused_by(event: Event, end: Closed | HalfClosed) -> bool:
-    if isinstance(event, Exchange):
-        return event.outcome == "unanswered" and event.packet == end.packet and event.flow is end.flow
-    return isinstance(event, Weird) and event.packet == end.packet and event.flow == end.flow.id
-
-
-def numbered(shares: list[list[PositionedEvent]], weirds: Iterable[Weird]) -> list[PositionedEvent]:
-    """Merge the common events of all shares, and weirds outside connections, in the order of the time line.
+def numbered(events: list[PositionedEvent], weirds: Iterable[Weird]) -> list[PositionedEvent]:
+    """Merge the common events of a capture, and weirds outside connections, in the order of the time line.
 
     Connections are numbered in the order of their first packets.
     """
-    flows = [{event.flow.id: event.flow for _, event in common if isinstance(event, Opened)} for common in shares]
-    numbers = {
-        first: number
-        for number, first in enumerate(sorted(flow.first_packet for own in flows for flow in own.values()))
-    }
-    for common, own in zip(shares, flows, strict=True):
-        _renumber(common, {id: numbers[flow.first_packet] for id, flow in own.items()})
-        for flow in own.values():
-            flow.id = numbers[flow.first_packet]
+    flows = {event.flow.id: event.flow for _, event in events if isinstance(event, Opened)}
+    in_order = sorted(flows.values(), key=attrgetter("first_packet"))
+    _renumber(events, {flow.id: number for number, flow in enumerate(in_order)})
+    for number, flow in enumerate(in_order):
+        flow.id = number
     others = [((weird.packet, BEFORE, -1, 0), weird) for weird in weirds]
-    merged = sorted([*others, *(placed for common in shares for placed in common)], key=itemgetter(0))
-    fresh = [*filter(News().takes, merged)]
+    fresh = [*filter(News().takes, sorted([*others, *events], key=itemgetter(0)))]
     for _, event in fresh:
         if isinstance(event, Exchange) and event.response is not None and isinstance(event.response.body, str):
             event.response.body = as_fields(event.response.body)
@@ -431,7 +267,7 @@ def numbered(shares: list[list[PositionedEvent]], weirds: Iterable[Weird]) -> li
 
 
 def _renumber(events: list[PositionedEvent], numbers: dict[int, int]) -> None:
-    """Replace the connection numbers of a share by those of the capture."""
+    """Replace the numbers of connections."""
     for _, event in events:
         if isinstance(event, (Message, Weird)):
             if event.flow is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from kshark.analysis import AnalysisResult, Analyzer, Coverage, MemberKey, Observed, Observer, Outcomes
+from kshark.analysis import Analyzer, Coverage, MemberKey, Observed, Observer, Outcomes
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.codec.shapes import shape_of
 from kshark.incidents import Explanations, Incidents
@@ -25,7 +25,7 @@ _END = 1 << 62
 
 
 class _Request(msgspec.Struct, array_like=True, gc=False):
-    """A request, or an answer alone, as kshark.parallel.sorting packs it; null means UNSET, except in `client_id`."""
+    """A request, or an answer alone, as kshark_spark.packing packs it; null means UNSET, except in `client_id`."""
 
     packet: int
     packets: tuple[int, int] | None
@@ -168,7 +168,7 @@ class _Line:
 class Judging:
     """Analyze packed exchanges in the order of `since`.
 
-    `common`: see kshark.parallel.sorting.numbered. `first`: true for the one bucket that counts the common events, so
+    `common`: see kshark_spark.packing.numbered. `first`: true for the one bucket that counts the common events, so
     that each refusal is explained once. `coverage`: count the coverage of rules.
     """
 
@@ -178,10 +178,9 @@ class Judging:
         registry: Registry,
         *,
         first: bool = True,
-        listed: bool = False,
         coverage: bool = False,
     ) -> None:
-        self._analyzer = Analyzer(sessions=listed, steps=listed, coverage=coverage)
+        self._analyzer = Analyzer(coverage=coverage)
         self._observer = Observer(registry)
         self._first = first
         for _, event in common if first else ():
@@ -190,18 +189,17 @@ class Judging:
         self._common = common
         self._line = _Line(common, registry, self._refused)
 
-    def feed(self, since: int, exchanges: bytes) -> list[AnalysisResult]:
-        """Add exchanges and return the results of the analysis before their first event."""
-        return self._results(self._line.feed(since, exchanges))
+    def feed(self, since: int, exchanges: bytes) -> list[Finding]:
+        """Add exchanges and return the findings that earlier events prove."""
+        return self._explained(self._analyzer.page(self._line.feed(since, exchanges)))
 
-    def close(self) -> list[AnalysisResult]:
-        results, last = self._results(self._line.close()), self._analyzer.close()
-        self._observer.explain(last)
-        return [*results, *last, *self._analyzer.listed()]
+    def close(self) -> list[Finding]:
+        last = self._analyzer.page(self._line.close())
+        return self._explained([*last, *self._analyzer.close()])
 
     @property
     def observed(self) -> Observed:
-        """The number of share sessions, the explained refusals and the coverage; the shares count everything else."""
+        """The number of share sessions, the explained refusals and the coverage."""
         sessions, coverage = self._analyzer.summary()["sessions"], self._analyzer.coverage
         if coverage is not None and not self._first:
             coverage = coverage.without(self._coverage_of_common())
@@ -225,10 +223,9 @@ class Judging:
         if request is not None and response is not None:
             self._observer.answer(request, response)
 
-    def _results(self, events: list[Event]) -> list[AnalysisResult]:
-        results = self._analyzer.page(events)
-        self._observer.explain(results)
-        return [*results, *self._analyzer.listed()]
+    def _explained(self, findings: list[Finding]) -> list[Finding]:
+        self._observer.explain(findings)
+        return findings
 
 
 class Watching:
