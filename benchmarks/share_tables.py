@@ -25,7 +25,7 @@ from kshark.output.export import Export
 from kshark.output.manifest import Capture
 from kshark.output.parquet import arrow_schema, coded
 from kshark.output.parquet_files import GROUP_ROWS, OpenFile, PartFile
-from kshark.output.parquet_part import Part
+from kshark.output.parquet_part import Attempt, Part
 from kshark.tables import TABLES
 
 Int64s = NDArray[np.int64]
@@ -65,20 +65,20 @@ class Group:
 def make(folder: Path, group: Group) -> None:
     """Write the tables of a capture of that group."""
     with Export(folder) as export:
-        files = [*_written(export.attempt.staging, group)]
+        files = [*_written(export.attempt, group)]
         export.commit([Part(files, [Capture(NAME, [], {})])])
 
 
-def _written(staging: Path, group: Group) -> Iterator[PartFile]:
+def _written(attempt: Attempt, group: Group) -> Iterator[PartFile]:
     known = Templates()
-    flows = OpenFile(staging, TABLES["flows"])
+    flows = OpenFile(attempt.place, attempt.id, TABLES["flows"])
     flows.write([_flows(known, group)])
     yield flows.close()
     tables = {
         "exchanges": _exchanges, "share_requests": _share_requests, "acquired": _acquired,
         "acknowledgements": _acknowledgements
     }  # fmt: skip
-    files = {name: OpenFile(staging, TABLES[name]) for name in tables}
+    files = {name: OpenFile(attempt.place, attempt.id, TABLES[name]) for name in tables}
     for begin in range(-1, group.requests, max(1, _TOGETHER // group.slots)):
         rounds = np.arange(begin, min(group.requests, begin + max(1, _TOGETHER // group.slots)))
         for name, made in tables.items():

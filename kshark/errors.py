@@ -29,6 +29,8 @@ class UnreadableInput(Error):
 
     code: str = "unreadable"
     when: str = "read"
+    #: The file, if it was left out among several.
+    file: str | None = None
 
 
 class NoCapture(UnreadableInput):
@@ -73,6 +75,10 @@ class Failed(UnreadableInput):
     """A bug in kshark ended the reading of the file; the sentence names its place in the code."""
 
     code = "failed"
+
+
+class Unwritable(UsageError):
+    """The output cannot be written; exit code 2."""
 
 
 class SchemaError(Error):

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+#: Who writes.
+ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
+
 
 class Bucket:
     """A bucket. `settings` stand behind a path, so that no environment is needed."""
@@ -38,6 +41,17 @@ class Bucket:
 
     def path(self, key: str) -> str:
         return f"s3://bucket/{key}{self.settings}"
+
+    def signed(self, key: str) -> str:
+        """The path for files that are written, with the keys of ENVIRONMENT."""
+        return f"s3://bucket/{key}?endpoint_override={self.endpoint}"
+
+    def held(self, folder: str) -> set[str]:
+        """The files in a folder."""
+        from pyarrow import fs
+
+        infos = self.store.get_file_info(fs.FileSelector(f"bucket/{folder}", allow_not_found=True, recursive=True))
+        return {info.path.removeprefix(f"bucket/{folder}/") for info in infos if info.type == fs.FileType.File}
 
 
 @pytest.fixture(scope="session")

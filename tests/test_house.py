@@ -96,6 +96,8 @@ ROOMS_OF = {
     "pyspark": ("spark_analysis/",),
     "rich": ("kshark/output/text", "kshark/cli/", "kshark/live/screen/cells.py"),
     "pyarrow": ("kshark/output/parquet", "kshark/capture/stores.py", "spark_analysis/"),
+    "deltalake": ("kshark/output/delta.py",),
+    "pyiceberg": ("kshark/output/iceberg.py",),
     "jinja2": ("kshark/report/",),
     "altair": (),
     "vl_convert": ("kshark/report/",),

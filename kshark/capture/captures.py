@@ -193,6 +193,7 @@ def _wrong_with(path: str | Path) -> UnreadableInput | None:
     try:
         open_capture(path).close()
     except UnreadableInput as error:
+        error.file = printable(path)
         return error
     return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from io import RawIOBase
 from pathlib import PurePosixPath
@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from kshark.capture.paths import parted
-from kshark.errors import UnreadableInput, Vanished
+from kshark.errors import Error, UnreadableInput, Unwritable, Vanished
 
 #: A store answers slowly and then delivers fast: each read in sequence gets twice as many bytes, from the first to the
 #: second number.
@@ -149,12 +149,52 @@ def is_folder(name: str) -> bool:
 
 
 def below(name: str) -> list[str]:
-    """Return all files in a folder and its subfolders, in order of name."""
+    """Return all files in a folder and its subfolders, in order of name; none if it does not exist."""
     with plain_errors(name):
         place = _place(name)
-        infos = place.store.get_file_info(fs.FileSelector(place.path, recursive=True))
+        infos = place.store.get_file_info(fs.FileSelector(place.path, allow_not_found=True, recursive=True))
         paths = sorted(PurePosixPath(info.path) for info in infos if info.type == fs.FileType.File)
         return [place.name_of(str(path)) for path in paths]
+
+
+def open_columns(name: str) -> pa.NativeFile:
+    """Open a file of which Arrow reads parts, such as a table's columns."""
+    with plain_errors(name):
+        place = _place(name)
+        return place.store.open_input_file(place.path)
+
+
+def read(name: str) -> bytes | None:
+    """Return a small file; None if there is none."""
+    with plain_errors(name):
+        place = _place(name)
+        try:
+            with place.store.open_input_stream(place.path, compression=None) as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            return None
+
+
+def create(name: str) -> pa.NativeFile:
+    """Open a new file for writing: it exists as a whole once it is closed. Raises Unwritable, as all that follow do."""
+    with plain_errors(name, Unwritable):
+        place = _place(name)
+        if place.store.type_name == "hdfs":
+            place.store.create_dir(place.path.rpartition("/")[0], recursive=True)
+        return place.store.open_output_stream(place.path, compression=None)
+
+
+def write(name: str, data: bytes) -> None:
+    """Replace a small file."""
+    with plain_errors(name, Unwritable), create(name) as stream:
+        stream.write(data)
+
+
+def remove(name: str) -> None:
+    """Remove a file, if it exists."""
+    with plain_errors(name, Unwritable), suppress(FileNotFoundError):
+        place = _place(name)
+        place.store.delete_file(place.path)
 
 
 def _absent(name: str, place: _Location) -> Vanished:
@@ -208,11 +248,11 @@ def _s3(bucket: str, settings: dict[str, str]) -> fs.FileSystem:
 
 
 @contextmanager
-def plain_errors(name: str) -> Iterator[None]:
+def plain_errors(name: str, kind: type[Error] = UnreadableInput) -> Iterator[None]:
     """Turn pyarrow's errors into one sentence."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
         text = str(error)
         meaning = next((meaning for mark, meaning in _MEANINGS if mark in text), text.strip().split("\n", 1)[0][:200])
-        raise UnreadableInput(f"{name}: {meaning}") from None
+        raise kind(f"{name}: {meaning}") from None

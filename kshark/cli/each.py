@@ -99,7 +99,8 @@ def run_all(
     from kshark.cli.processes import in_processes  # multiprocessing, 15 ms
 
     # connections to a store do not survive a fork
-    return in_processes(partial(work, alone=False), items, args.jobs, forks=not any(map(is_remote, files)))
+    forks = not any(map(is_remote, [*files, getattr(args, "folder", None) or ""]))
+    return in_processes(partial(work, alone=False), items, args.jobs, forks=forks)
 
 
 def _is_for_one(args: Namespace, captures: Sequence[Sequence[str]], files: Iterable[str]) -> bool:

@@ -8,19 +8,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kshark.capture.captures import need_captures
 from kshark.capture.host import host_of
 from kshark.cli.each import captures_of, run_all
-from kshark.cli.parser import Parser, add_captures, add_payload
+from kshark.cli.parser import Parser, add_captures, add_payload, count
 from kshark.cli.resting import Resting
 from kshark.cli.shown import add_filter, display_filter
 from kshark.cli.source import Source, print_notes
 from kshark.cli.tls import digest_of_keys
 from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
-from kshark.output.local_folder import local_folder
+from kshark.output.table_folder import table_folder
+from kshark.output.table_logs import FORMATS
 from kshark.pipeline import Options
 from kshark.records import Opening
 from kshark.tables.captures import Named, grouped
@@ -30,10 +31,13 @@ if TYPE_CHECKING:
     from kshark.output.export import Export
     from kshark.output.parquet_part import Attempt, Part, PartWriter
 
+#: Captures after which the tables are published.
+COMMIT_EVERY: Final = 100
+
 EXAMPLES = (
     "kshark export trace.pcap -o tables",
     "kshark export captures/ --each -o tables --records",
-    "kshark export captures/ --each -o tables --resume",
+    "kshark export captures/ --each -o s3://bucket/tables --resume",
     "duckdb -c \"select api, count(*) from 'tables/exchanges/*.parquet' group by 1\"",
 )
 
@@ -58,7 +62,11 @@ def arguments(parser: Parser) -> None:
 def add_folder(parser: Parser) -> None:
     """Add the folder of tables, and the mode for tables that exist in it."""
     parser.add_argument(
-        "-o", dest="folder", metavar="DIR", help="the folder of tables; an earlier export in it is replaced"
+        "-o",
+        dest="folder",
+        metavar="DIR",
+        help="the folder of tables, on this machine or in a store (s3://bucket/tables); an earlier export in it is "
+        "replaced",
     )
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
@@ -81,6 +89,20 @@ def add_folder(parser: Parser) -> None:
         metavar="date,cluster",
         help="one folder for the rows of each day (UTC), each cluster, or both",
     )
+    parser.add_argument(
+        "--format",
+        dest="table_format",
+        choices=FORMATS,
+        help="delta or iceberg: Parquet files with such a log, one table each; default: parquet, or as in DIR",
+    )
+    parser.add_argument(
+        "--commit-every",
+        type=count,
+        default=COMMIT_EVERY,
+        metavar="N",
+        help=f"publish the tables after every N captures, except where an export in DIR is replaced; default: "
+        f"{COMMIT_EVERY}",
+    )
 
 
 def run(args: Namespace) -> int:
@@ -100,12 +122,24 @@ def run(args: Namespace) -> int:
         named = [*zip(export.names(captures), captures, strict=True)]
         groups = [named] if args.jobs == 1 else grouped(named, args.jobs)
         items = (("a capture of " + " to ".join(sorted({group[0][0], group[-1][0]})), group) for group in groups)
-        work = partial(_group, args, options, export.attempt, only=len(captures) == 1)
+        every = None if export.replaces else args.commit_every
+        work = partial(_group, args, options, export.attempt, only=len(captures) == 1, every=every)
         with closing(run_all(args, work, items, captures)) as made:
-            parts = chain.from_iterable(made)
-            for commit in [[*parts]] if export.mode == "replace" else ([part] for part in parts):
-                export.commit(commit)
+            for parts in commits(chain(left_out(export, args), chain.from_iterable(made)), every):
+                export.commit(parts)
     return close(export, args, "kshark")
+
+
+def left_out(export: Export, args: Namespace) -> Iterator[Part]:
+    """Yield a part with a row in `faults` for each file that is no capture, which was reported and left out."""
+    from kshark.output.parquet_part import PartWriter
+
+    errors: list[UnreadableInput] = [error for error in getattr(args, "faults", ()) if error.file is not None]
+    if errors:
+        part = PartWriter(export.attempt)
+        for name, error in zip(export.names([[str(error.file)] for error in errors]), errors, strict=True):
+            part.fault(name, error)
+        yield part.close()
 
 
 def folder_of(args: Namespace, options: dict[str, Any]) -> Export:
@@ -115,13 +149,13 @@ def folder_of(args: Namespace, options: dict[str, Any]) -> Export:
 
     folder = _folder(args)
     by = None if args.partition_by is None else partitions_by(args.partition_by)
-    return Export(folder, options, mode=args.mode, partition_by=by)
+    return Export(folder, options, mode=args.mode, partition_by=by, table_format=args.table_format)
 
 
 def _folder(args: Namespace) -> str:
     if not args.folder:
         raise UsageError("no folder given for the tables; name one with -o DIR")
-    return str(local_folder(args.folder))
+    return table_folder(args.folder).name
 
 
 def options_of(args: Namespace) -> dict[str, Any]:
@@ -142,40 +176,68 @@ def options_of(args: Namespace) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
+def commits(parts: Iterable[Part], every: int | None) -> Iterator[list[Part]]:
+    """Yield the parts of each commit: at least `every` captures, all if None, and the rest at the end."""
+    held: list[Part] = []
+    for part in parts:
+        held.append(part)
+        if every is not None and sum(part.count for part in held) >= every:
+            yield held
+            held = []
+    yield held
+
+
 def close(export: Export, args: Namespace, who: str) -> int:
     """Print the captures that could not be read, and the summary. Return the exit code."""
+    reported = {str(error) for error in getattr(args, "faults", ())}
     for fault in export.faults:
-        print(f"{who}: {fault}", file=sys.stderr)
+        if fault not in reported:
+            print(f"{who}: {fault}", file=sys.stderr)
     if not args.quiet:
         print(f"{who}: {_summary(export)}", file=sys.stderr)
-    return 2 if export.faults else 0
+    return 2 if export.faults or args.unread else 0
 
 
 def _summary(export: Export) -> str:
     """Return the summary of the export in one line."""
     filled = ", ".join(f"{name} {rows:,}" for name, rows in export.rows.items() if rows)
     skipped = f"; {counted(export.skipped, 'capture')} already in it" if export.skipped else ""
+    if skipped and not filled:
+        return f"nothing new in {safe(export.folder)}{skipped}"
     return (
-        f"{counted(export.rows.total(), 'row')} in {safe(str(export.folder))} "
-        f"({filled or 'every table is empty'}){skipped}"
+        f"{counted(export.rows.total(), 'row')} in {safe(export.folder)} ({filled or 'every table is empty'}){skipped}"
     )
 
 
 def _group(
-    args: Namespace, options: Options, attempt: Attempt, captures: Sequence[Named], *, only: bool, alone: bool
+    args: Namespace,
+    options: Options,
+    attempt: Attempt,
+    captures: Sequence[Named],
+    *,
+    only: bool,
+    every: int | None,
+    alone: bool,
 ) -> Iterable[Part]:
     """Return the parts of these captures; a list if another process waits for them."""
-    parts = _parts(args, options, attempt, captures, only=only, alone=alone)
+    parts = _parts(args, options, attempt, captures, only=only, every=every, alone=alone)
     return parts if alone else [*parts]
 
 
 def _parts(
-    args: Namespace, options: Options, attempt: Attempt, captures: Sequence[Named], *, only: bool, alone: bool
+    args: Namespace,
+    options: Options,
+    attempt: Attempt,
+    captures: Sequence[Named],
+    *,
+    only: bool,
+    every: int | None,
+    alone: bool,
 ) -> Iterator[Part]:
-    """Write the tables of these captures and yield their parts.
+    """Write the tables of these captures and yield their parts: one if `every` is None, else one for so many captures,
+    or less if they are large, that can be committed one by one.
 
-    An export that replaces the tables is one part; otherwise several parts can be committed one by one. If the `only`
-    capture cannot be read, the tables stay unchanged.
+    If the `only` capture cannot be read, the tables stay unchanged.
     """
     from kshark.output.parquet_part import PartWriter
 
@@ -196,7 +258,7 @@ def _parts(
                 raise
             part.fault(name, error)
         print_notes(source, heading=args.each)
-        if args.mode != "replace" and part.is_large:
+        if every is not None and part.is_full(every):
             yield part.close()
             part = PartWriter(attempt, wanted)
     yield part.close()

@@ -1,21 +1,20 @@
-"""An export into a folder: parts are written to a hidden folder, and a commit publishes all of them at once.
+"""An export into a folder: tasks write parts, and a commit publishes all of them at once.
 
     with Export("tables", mode="append") as export:
         parts = [...]  # written by tasks with export.attempt (kshark.output.parquet_part)
         export.commit(parts)
 
-DIR/manifest.json lists the files of the tables and is replaced by one rename: readers see a whole commit or nothing.
-Files wait in DIR/.kshark-ATTEMPT, which globs, Spark and DuckDB ignore. They move to
-DIR/TABLE/part-NUMBER-ATTEMPT.parquet just before the manifest lists them. Extra files of a retried task or of a killed
-export are removed; files that kshark did not write are never removed.
+DIR/manifest.json lists the files of the tables and is replaced as a whole: its readers see a whole commit or nothing.
+On this machine files wait in DIR/.kshark-ID, which globs, Spark and DuckDB ignore, and move to DIR/TABLE just before
+the manifest lists them; in a store they are written in their place (kshark.output.table_folder).
+DIR/.kshark-ID.json names an export that runs or was killed, with the files that it replaces: the next export removes
+what it left. Files that kshark did not write are never removed.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal
@@ -25,21 +24,19 @@ import msgspec
 
 from kshark import __version__
 from kshark.errors import UsageError
-from kshark.output.folder_lock import FolderLock
-from kshark.output.local_folder import local_folder
 from kshark.output.manifest import (
     FORMAT,
     MANIFEST,
-    STAGING,
     Capture,
     Content,
     Manifest,
     StoredFile,
-    need_columns,
-    read_manifest,
+    manifest_if_there,
 )
 from kshark.output.parquet_files import PartFile, empty_file
 from kshark.output.parquet_part import Attempt, Part
+from kshark.output.table_folder import HIDDEN, TableFolder, mark, table_folder
+from kshark.output.table_logs import TableFormat, TableLog, format_of, is_log, log_of
 from kshark.tables import TABLES
 from kshark.tables.captures import capture_names
 
@@ -47,17 +44,13 @@ from kshark.tables.captures import capture_names
 #: options.
 Mode = Literal["replace", "append", "resume"]
 
-#: In the staging folder: the next manifest, and the one that it replaces.
-_NEXT: Final = "next.json"
-_REPLACED: Final = "replaced.json"
-
 
 class Export:
     """One export, as a context; its end removes everything that was not committed.
 
-    `options`: options that decide which rows captures have. `partition_by`: values of
-    kshark.output.parquet_partitions.BY, None for those of the folder. Raises kshark.UsageError for a folder with other
-    content, or if another export writes into it.
+    `folder`: on this machine or in a store. `options`: options that decide which rows captures have. `partition_by`:
+    values of kshark.output.parquet_partitions.BY, None for those of the folder. `table_format`: None for the folder's.
+    Raises kshark.UsageError for a folder with other content, or if another export writes into it.
     """
 
     def __init__(
@@ -67,41 +60,56 @@ class Export:
         *,
         mode: Mode = "replace",
         partition_by: Sequence[str] | None = None,
+        table_format: TableFormat | None = None,
     ) -> None:
-        self.folder: Final = local_folder(folder)
-        self._made = not self.folder.exists()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = FolderLock(self.folder)
+        self._folder: Final = table_folder(folder)
+        self.folder: Final = self._folder.name
+        self._id: Final = uuid4().hex[:12]
+        self._folder.begin(self._id)
         try:
-            manifest = read_manifest(self.folder) if (self.folder / MANIFEST).exists() else None
-            for attempt in self.folder.glob(f"{STAGING}*"):
-                _discard(self.folder, attempt)
-            _only_ours(self.folder, manifest)
-            by = (
-                list(partition_by or ())
-                if manifest is None or mode == "replace"
-                else _same_partitions(self.folder, manifest, partition_by)
-            )
+            manifest = manifest_if_there(self._folder)
+            kind = format_of(self.folder, manifest, mode, table_format)
+            by = _partitions(self.folder, manifest, mode, partition_by)
+            self._log: TableLog = log_of(kind, self.folder, by)
+            if manifest is not None and manifest.table_format == kind:
+                self._log.follow(manifest)
+            self._begin(manifest)
         except BaseException:
-            self._release()
+            self._folder.end(self._id)
             raise
         self.mode: Final = mode
-        self._id = uuid4().hex[:12]
-        existing = manifest.captures if manifest is not None and mode == "resume" else []
+        there = manifest if mode == "resume" else None
         #: The settings for tasks.
-        self.attempt: Final = Attempt(self.folder.absolute() / f"{STAGING}{self._id}", options or {}, by, existing)
-        self.attempt.staging.mkdir()
-        self._replaced = manifest if mode == "replace" else None
-        self._manifest = (
-            manifest if mode != "replace" and manifest is not None else Manifest(FORMAT, __version__, by, [], {})
+        self.attempt: Final = Attempt(
+            self._folder.place(self._id),
+            self._id,
+            options or {},
+            by,
+            frozenset() if there is None else frozenset(capture.key for capture in there.captures) - {None},
+            frozenset() if there is None else frozenset(there.faults),
         )
+        fresh = Manifest(FORMAT, __version__, by, [], {}, kind, 0 if manifest is None else manifest.commits)
+        self._replaced = manifest if mode == "replace" else None
+        self._manifest = manifest if mode != "replace" and manifest is not None else fresh
         self._numbers = Counter[str]()
+        #: False if the log of Delta or Iceberg lacks the last commit, and needs the files that it replaces.
+        self._log_follows = True
         #: Committed rows of each table.
         self.rows = Counter[str]()
         #: Error messages of captures that could not be read.
         self.faults: list[str] = []
         #: Number of captures that were skipped because they exist already.
         self.skipped = 0
+
+    @property
+    def replaces(self) -> bool:
+        """True until the first commit of an export that replaces another one: it must have all captures."""
+        return self._replaced is not None
+
+    @property
+    def manifest(self) -> Manifest:
+        """The last commit."""
+        return self._manifest
 
     def names(self, captures: Sequence[Sequence[str]]) -> list[str]:
         """Return a name for each capture; no other capture in the folder has the same."""
@@ -113,49 +121,83 @@ class Export:
         files = [file for part in parts for file in part.files]
         absent = {*self._wanted} - {*self._manifest.tables} - {file.table for file in files}
         files += [
-            empty_file(self.attempt.staging, TABLES[name], self.attempt.partition_by)
+            empty_file(self.attempt.place, self._id, TABLES[name], self.attempt.partition_by)
             for name in TABLES
             if name in absent
         ]
-        moves = {file.path: self._path(file) for file in files}
-        following = self._following([capture for part in parts for capture in part.captures], files, moves)
-        staging, replaced = self.attempt.staging, self._replaced
-        (staging / _NEXT).write_bytes(following.written())
-        if replaced is not None:
-            (staging / _REPLACED).write_bytes(replaced.written())
-        for waiting, path in moves.items():
-            (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
-            os.rename(staging / waiting, self.folder / path)
-        os.replace(staging / _NEXT, self.folder / MANIFEST)
-        if replaced is not None:
-            _remove(self.folder, replaced.paths)
-        self._manifest, self._replaced = following, None
+        captures = [capture for part in parts for capture in part.captures]
+        if files or captures or self._replaced is not None:
+            faults = dict.fromkeys([*self._manifest.faults, *(fault for part in parts for fault in part.faults)])
+            before = msgspec.structs.replace(self._manifest, faults=[*faults])
+            self._publish(before, captures, files, {} if self._replaced is None else _paths(self._replaced))
+        self._replaced = None
         self.rows.update(dict.fromkeys(self._wanted, 0))
-        self.rows.update(_rows(files))
+        for file in files:
+            self.rows[file.table] += file.rows
         self.faults += [fault for part in parts for fault in part.faults]
         self.skipped += sum(part.skipped for part in parts)
+
+    def rewrite(self, files: Sequence[PartFile], replaced: Mapping[str, Sequence[str]]) -> None:
+        """Publish files with the rows of others, by table, which are removed."""
+        gone = {path for paths in replaced.values() for path in paths}
+        tables = {
+            name: Content(
+                content.version, content.rows, [file for file in content.versioned() if file.path not in gone]
+            )
+            for name, content in self._manifest.tables.items()
+        }
+        self._publish(msgspec.structs.replace(self._manifest, tables=tables), [], files, replaced, rearranged=True)
 
     @property
     def _wanted(self) -> list[str]:
         """The tables that an export has, with or without rows."""
         return [name for name in TABLES if name != "records" or self.attempt.options.get("records")]
 
+    def _publish(
+        self,
+        before: Manifest,
+        captures: Sequence[Capture],
+        files: Sequence[PartFile],
+        replaced: Mapping[str, Sequence[str]],
+        *,
+        rearranged: bool = False,
+    ) -> None:
+        """Write the manifest that follows `before`: with these captures and files, instead of the `replaced` files."""
+        old = [path for paths in replaced.values() for path in paths]
+        if old:
+            self._folder.write(mark(self._id), msgspec.json.encode(old))
+        number = before.commits + 1
+        added: dict[str, list[StoredFile]] = {name: [] for name in TABLES}
+        for file in files:
+            path = self._folder.move(self._id, file.path, self._path(file))
+            added[file.table].append(StoredFile(path, file.rows, file.size_bytes, file.version, number))
+        tables = {
+            name: Content.of([*(before.tables[name].versioned() if name in before.tables else ()), *added[name]])
+            for name in TABLES
+            if added[name] or name in before.tables
+        }
+        following = msgspec.structs.replace(
+            before,
+            kshark=__version__,
+            captures=[*before.captures, *captures],
+            tables=tables,
+            table_format=self._log.format,
+            commits=number,
+            removed={name: [*paths] for name, paths in replaced.items()},
+            rearranged=rearranged,
+        )
+        self._folder.check(self._id)
+        self._log_follows = False
+        self._folder.write(MANIFEST, following.written())
+        self._manifest = following
+        self._log.follow(following)
+        self._log_follows = True
+        self._folder.remove(old)
+
     def _path(self, file: PartFile) -> str:
         number = self._numbers[file.table]
         self._numbers[file.table] += 1
         return f"{file.table}/{file.partition}part-{number:05}-{self._id}.parquet"
-
-    def _following(self, captures: list[Capture], files: list[PartFile], paths: dict[str, str]) -> Manifest:
-        """Return the next manifest, with these captures and files added."""
-        before, rows = self._manifest, _rows(files)
-        tables = {}
-        for name, table in TABLES.items():
-            added = [StoredFile(paths[file.path], file.rows, file.size_bytes) for file in files if file.table == name]
-            content = before.tables.get(name)
-            if added or content:
-                stored = [*(content.files if content else ()), *added]
-                tables[name] = Content(table.version, (content.rows if content else 0) + rows[name], stored)
-        return Manifest(FORMAT, __version__, before.partition_by, [*before.captures, *captures], tables)
 
     def __enter__(self) -> Export:
         return self
@@ -163,70 +205,60 @@ class Export:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _discard(self.folder, self.attempt.staging)
-        self._release()
+        if self._log_follows:
+            _tidy(self._folder, [self._id])
+        self._folder.end(self._id)
 
-    def _release(self) -> None:
-        self._lock.release()
-        if self._made and not any(self.folder.iterdir()):
-            self.folder.rmdir()
+    def _begin(self, manifest: Manifest | None) -> None:
+        """Remove what killed exports left, and leave a mark. Raises kshark.UsageError if a glob would read a file that
+        belongs to no table.
+        """
+        _tidy(self._folder, self._folder.others(self._id))
+        foreign, why = _foreign(self._folder, manifest)
+        if foreign:
+            raise UsageError(f"{self.folder} holds {min(foreign)}, {why}")
+        self._folder.write(mark(self._id), b"[]")
 
 
-def _rows(files: Iterable[PartFile]) -> Counter[str]:
-    rows = Counter[str]()
-    for file in files:
-        rows[file.table] += file.rows
-    return rows
+def _paths(manifest: Manifest) -> dict[str, list[str]]:
+    return {name: [file.path for file in content.files] for name, content in manifest.tables.items()}
 
 
-def _only_ours(folder: Path, manifest: Manifest | None) -> None:
-    """Raise kshark.UsageError if a glob would read a file that belongs to no table."""
+def _tidy(folder: TableFolder, ids: Sequence[str]) -> None:
+    """Remove unlisted files of these exports, unlisted ones that they replaced, and the marks of the exports."""
+    if not ids:
+        return
+    manifest = manifest_if_there(folder)
+    listed = set[str]() if manifest is None else manifest.paths
+    ends = tuple(f"-{id}.parquet" for id in ids)
+    left = {path for path in folder.files() if path.endswith(ends)}
+    for id in ids:
+        left.update(msgspec.json.decode(folder.read(mark(id)) or b"[]", type=list[str]))
+    folder.remove(sorted(path for path in left - listed if not path.startswith(HIDDEN)))
+    folder.discard(ids)
+
+
+def _foreign(folder: TableFolder, manifest: Manifest | None) -> tuple[list[str], str]:
+    """Return files that a glob would read though they belong to no table, and why they are refused."""
     if manifest is None:
-        foreign = [path.name for path in folder.iterdir() if not path.name.startswith(".kshark")]
-        why = f"but no {MANIFEST}: it is not a folder of tables; name an empty folder with -o"
-    else:
-        present = [
-            str(path.relative_to(folder)) for name in TABLES for path in (folder / name).rglob("*") if not path.is_dir()
-        ]
-        foreign, why = (
-            [path for path in present if path not in manifest.paths],
-            "which is not a file of kshark's tables; name another folder with -o",
-        )
-    if foreign:
-        raise UsageError(f"{folder} holds {min(foreign)}, {why}")
+        foreign = [path.partition("/")[0] for path in folder.files() if not path.startswith(HIDDEN)]
+        return foreign, f"but no {MANIFEST}: it is not a folder of tables; name an empty folder with -o"
+    present = (path for path in folder.files() if path.partition("/")[0] in TABLES and not is_log(path))
+    return (
+        [path for path in present if "/" in path and path not in manifest.paths],
+        "which is not a file of kshark's tables; name another folder with -o",
+    )
 
 
-def _same_partitions(folder: Path, manifest: Manifest, by: Sequence[str] | None) -> list[str]:
-    """Return the partitions of a folder that is added to.
-
-    Raises kshark.UsageError for other partitions, or if the folder's tables have other columns.
+def _partitions(folder: str, manifest: Manifest | None, mode: Mode, by: Sequence[str] | None) -> list[str]:
+    """Return the partitions of the tables. Raises kshark.UsageError for others than those of a folder that is added
+    to, or of its log.
     """
+    if manifest is None or (mode == "replace" and manifest.table_format == "parquet"):
+        return [*(by or ())]
     if by is not None and list(by) != manifest.partition_by:
         partitions = (
             f"has partitions by {','.join(manifest.partition_by)}" if manifest.partition_by else "has no partitions"
         )
         raise UsageError(f"{folder} {partitions}; leave out --partition-by, or name another folder with -o")
-    need_columns(folder, manifest)
     return manifest.partition_by
-
-
-def _discard(folder: Path, staging: Path) -> None:
-    """Remove the rest of an attempt: hidden files, and moved or replaced files that the manifest does not list."""
-    listed = read_manifest(folder).paths if (folder / MANIFEST).exists() else set()
-    for plan in (staging / _NEXT, staging / _REPLACED):
-        try:
-            planned = msgspec.json.decode(plan.read_bytes(), type=Manifest)
-        except (FileNotFoundError, msgspec.DecodeError):  # an incomplete plan: nothing was moved yet
-            continue
-        _remove(folder, planned.paths - listed)
-    shutil.rmtree(staging)
-
-
-def _remove(folder: Path, paths: Iterable[str]) -> None:
-    """Remove these files, and their folders that are empty afterwards."""
-    for name in paths:
-        path = folder / name
-        path.unlink(missing_ok=True)
-        for parent in [*path.parents][: len(Path(name).parents) - 1]:
-            if parent.is_dir() and not any(parent.iterdir()):
-                parent.rmdir()

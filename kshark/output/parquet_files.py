@@ -1,17 +1,18 @@
-"""The Parquet files that one process or task writes, in a hidden folder."""
+"""The Parquet files that one process or task writes: in a hidden folder, or in a store at their place."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kshark.capture.paths import inside, is_remote
 from kshark.output.parquet import arrow_schema, coded, record_batch, stored_schema
 from kshark.output.parquet_partitions import NULL, Partitions
 from kshark.tables import TABLES, Block, Column, Table
@@ -33,25 +34,27 @@ _INTEGERS: Final = ("smallint", "int", "bigint", "timestamp")
 
 
 class PartFile(msgspec.Struct, frozen=True):
-    """A complete file: table, partition (`date=2026-11-22/`, mostly empty), and path in the staging folder."""
+    """A complete file: table, partition (`date=2026-11-22/`, mostly empty), path in the export's place, and the
+    version of its columns.
+    """
 
     table: str
     partition: str
     path: str
     rows: int
     size_bytes: int
+    version: int
 
 
 class OpenFile:
     """One Parquet file while it is written; without rows it has only the schema. No other attempt uses its name."""
 
-    def __init__(self, staging: Path, table: Table, partition: str = "") -> None:
-        self._staging, self._table, self._partition = staging, table, partition
-        self._path = staging / table.name / f"{uuid4().hex}.parquet"
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+    def __init__(self, place: str, id: str, table: Table, partition: str = "") -> None:
+        self._place, self._table, self._partition = place, table, partition
+        self._path = f"{table.name}/{partition}part-{uuid4().hex[:12]}-{id}.parquet"
         self.schema = coded(arrow_schema(table))
         self._rows = 0
-        self._sink = pa.OSFile(str(self._path), "wb")
+        self._sink = _created(place, self._path)
         self._writer = pq.ParquetWriter(
             self._sink,
             self.schema,
@@ -84,27 +87,56 @@ class OpenFile:
     def close(self) -> PartFile:
         self._writer.add_key_value_metadata(arrow_schema(self._table).metadata | stored_schema(self._table))
         self._writer.close()
+        size = self.size_bytes
         self._sink.close()
-        path = self._path.relative_to(self._staging)
-        return PartFile(self._table.name, self._partition, str(path), self._rows, self._path.stat().st_size)
+        return PartFile(self._table.name, self._partition, self._path, self._rows, size, self._table.version)
 
 
-def empty_file(staging: Path, table: Table, partition_by: Sequence[str]) -> PartFile:
+def _created(place: str, path: str) -> pa.NativeFile:
+    if is_remote(place):
+        from kshark.capture import stores
+
+        return stores.create(inside(place, path))
+    local = Path(place, path)
+    local.parent.mkdir(parents=True, exist_ok=True)
+    return pa.OSFile(str(local), "wb")
+
+
+def columns_of(file: str, coded: Collection[str] = ()) -> pq.ParquetFile:
+    """Open a Parquet file on this machine or in a store; the columns `coded`, as far as it has them, are read as
+    dictionary codes.
+    """
+    source: Any = file
+    if is_remote(file):
+        from kshark.capture import stores
+
+        source = stores.open_columns(file)
+    metadata = pq.read_metadata(source)
+    there = {*metadata.schema.names}
+    return pq.ParquetFile(
+        source,
+        metadata=metadata,
+        read_dictionary=[name for name in coded if name in there],
+        pre_buffer=is_remote(file),
+    )
+
+
+def empty_file(place: str, id: str, table: Table, partition_by: Sequence[str]) -> PartFile:
     """Write a file with only the schema, for a table without files."""
-    return OpenFile(staging, table, "".join(f"{name}={NULL}/" for name in partition_by)).close()
+    return OpenFile(place, id, table, "".join(f"{name}={NULL}/" for name in partition_by)).close()
 
 
-def without(staging: Path, files: Iterable[PartFile], captures: Collection[str]) -> list[PartFile]:
+def without(place: str, id: str, files: Iterable[PartFile], captures: Collection[str]) -> list[PartFile]:
     """Rewrite the files without the rows of these captures, except `faults`; files without rows are dropped."""
-    rest = [_without(staging, file, captures) if captures and file.table != "faults" else file for file in files]
+    rest = [_without(place, id, file, captures) if captures and file.table != "faults" else file for file in files]
     return [file for file in rest if file.rows]
 
 
-def _without(staging: Path, file: PartFile, captures: Collection[str]) -> PartFile:
+def _without(place: str, id: str, file: PartFile, captures: Collection[str]) -> PartFile:
     import pyarrow.compute as pc  # the import takes 30 ms and is rarely needed
 
-    left_out, rest = pa.array(captures, pa.string()), OpenFile(staging, TABLES[file.table], file.partition)
-    with pq.ParquetFile(staging / file.path) as read:
+    left_out, rest = pa.array(captures, pa.string()), OpenFile(place, id, TABLES[file.table], file.partition)
+    with columns_of(inside(place, file.path)) as read:
         for group in range(read.num_row_groups):
             rows = read.read_row_group(group)
             rest.write(rows.filter(pc.invert(pc.is_in(rows["capture"], left_out))).cast(rest.schema).to_batches())
@@ -122,8 +154,8 @@ class TableFiles:
     Each partition has its own files.
     """
 
-    def __init__(self, staging: Path, table: Table, partitions: Partitions) -> None:
-        self._staging, self._table, self._partitions = staging, table, partitions
+    def __init__(self, place: str, id: str, table: Table, partitions: Partitions) -> None:
+        self._place, self._id, self._table, self._partitions = place, id, table, partitions
         self._schema = coded(arrow_schema(table))
         self._open: dict[str, OpenFile] = {}
         self._ended: list[PartFile] = []
@@ -147,7 +179,7 @@ class TableFiles:
             for partition, rows in self._partitions.split(chunk, names):
                 groups.setdefault(partition, []).append(rows)
         for partition, chunks in groups.items():
-            file = self._open.pop(partition, None) or OpenFile(self._staging, self._table, partition)
+            file = self._open.pop(partition, None) or OpenFile(self._place, self._id, self._table, partition)
             file.write(chunks)
             if file.size_bytes >= FILE_BYTES:
                 self._ended.append(file.close())
@@ -170,10 +202,10 @@ class TableFiles:
 
 
 class PartFiles:
-    """The files of all tables, in the folder `staging`."""
+    """The files of all tables, in the folder `place`, with `id` in their names."""
 
-    def __init__(self, staging: Path, partitions: Partitions) -> None:
-        self._tables = {name: TableFiles(staging, table, partitions) for name, table in TABLES.items()}
+    def __init__(self, place: str, id: str, partitions: Partitions) -> None:
+        self._tables = {name: TableFiles(place, id, table, partitions) for name, table in TABLES.items()}
 
     def add(self, page: Iterable[tuple[str, Block]], names: Names | None = None) -> None:
         """Add blocks of kshark.tables.Rows; `names`, its names, provide the clusters for partitions."""

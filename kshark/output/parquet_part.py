@@ -9,9 +9,8 @@ export.commit([part.close()])
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,12 +31,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The settings of an export for its tasks; can be pickled. `there`: captures that are not exported again."""
+    """The settings of an export for its tasks; can be pickled.
 
-    staging: Path
+    `place`: the folder for files, on this machine or in a store. `id`: a part of their names. `there`: keys of captures
+    that are not exported again; `faults`: error messages that have a row already.
+    """
+
+    place: str
+    id: str
     options: dict[str, Any]
     partition_by: Sequence[str]
-    there: Sequence[Capture] = ()
+    there: Set[str | None] = frozenset()
+    faults: Set[str] = frozenset()
 
     def capture(self, name: str, files: Sequence[str]) -> Capture | None:
         """Return the capture of these files, with their hashes; None if its rows exist already.
@@ -45,11 +50,11 @@ class Attempt:
         Reads all bytes of the files.
         """
         capture = capture_of(name, files, self.options)
-        return None if any(map(capture.is_same, self.there)) else capture
+        return None if capture.key in self.there else capture
 
     def files(self) -> PartFiles:
         """Return files for blocks of rows; a caller that fills them itself reports them in a Part."""
-        return PartFiles(self.staging, Partitions(self.partition_by))
+        return PartFiles(self.place, self.id, Partitions(self.partition_by))
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -63,6 +68,11 @@ class Part(msgspec.Struct, frozen=True):
     captures: list[Capture] = []
     faults: list[str] = []
     skipped: int = 0
+
+    @property
+    def count(self) -> int:
+        """The number of captures that were tried."""
+        return len(self.captures) + len(self.faults) + self.skipped
 
 
 def ended(capture: Capture, packets: int, host: str | None, seconds: float) -> Ended:
@@ -116,15 +126,20 @@ class PartWriter:
         self._files.add(self._rows.page(events), self._rows.names)
 
     def fault(self, name: str, error: UnreadableInput) -> None:
-        """Drop the rows of a capture that cannot be read to its end, and add a row to `faults`."""
+        """Drop the rows of a capture that cannot be read to its end, and add a row to `faults`, if it has none."""
         self._faults[name] = str(error)
         self._captures = [capture for capture in self._captures if capture.name != name]
-        self._rows.fault(name, error)
+        if str(error) not in self._attempt.faults:
+            self._rows.fault(name, error)
+
+    def is_full(self, captures: int | None) -> bool:
+        """True if a file is full, or so many captures are in the part: commit at the end of a capture."""
+        return self._files.size_bytes >= FILE_BYTES or len(self._captures) + len(self._faults) == captures
 
     @property
     def is_large(self) -> bool:
-        """True if a file is full: a good moment to commit, at the end of a capture."""
-        return self._files.size_bytes >= FILE_BYTES
+        """True if a file is full."""
+        return self.is_full(None)
 
     def cut(self) -> Part:
         """Complete the files so far, in the middle of a capture; what follows gets others."""
@@ -136,5 +151,5 @@ class PartWriter:
     def close(self) -> Part:
         """Complete the files."""
         self._files.add(self._rows.rest(), self._rows.names)
-        files = without(self._attempt.staging, self._files.close(), self._faults)
+        files = without(self._attempt.place, self._attempt.id, self._files.close(), self._faults)
         return Part(files, self._captures, [*self._faults.values()], self._skipped)

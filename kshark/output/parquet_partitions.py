@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from kshark.errors import UsageError
 from kshark.tables.names import Names
 
-#: The possible partition keys.
-BY: Final = ("date", "cluster")
+#: The possible partition keys, with their types in Spark.
+TYPES: Final = {"date": "date", "cluster": "string"}
+BY: Final = tuple(TYPES)
 #: The name of the null partition in Hive, Spark and DuckDB.
 NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _DAY_NS: Final = 86_400 * 1_000_000_000
@@ -30,6 +31,12 @@ def partitions_by(text: str | None) -> list[str]:
     if wrong:
         raise UsageError(f'"{wrong[0]}" is not a partition key; write --partition-by {",".join(BY)}, or one of them')
     return [name for name in BY if name in named]
+
+
+def values_of(path: str) -> dict[str, str | None]:
+    """Return the partition of a file by the folders in its path."""
+    pairs = [part.split("=", 1) for part in path.split("/")[:-1] if "=" in part]
+    return {key: None if value == NULL else unquote(value) for key, value in pairs}
 
 
 class Partitions:

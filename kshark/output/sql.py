@@ -11,18 +11,17 @@ from typing import Final
 from kshark.output.spans import DIM, PLAIN, Line
 from kshark.registry import Registry
 from kshark.schema import versions_of
-from kshark.tables import TABLES
+from kshark.tables import TABLES, Table
 from kshark.tables.columns import quoted
 from kshark.tables.queries import QUERIES
+from kshark.tables.types import Array, Struct, Type, parse_type
 from kshark_dissectors.enums import ErrorCode
 from kshark_dissectors.errors import RETRIABLE
 from kshark_dissectors.releases import RELEASES, SPOKEN
 
-#: The view of a table, by engine; paths are relative to the folder of tables.
-ENGINES: Final = {
-    "duckdb": "CREATE OR REPLACE TEMP VIEW {0} AS SELECT * FROM read_parquet('{0}/**/*.parquet');",
-    "spark": "CREATE OR REPLACE TEMP VIEW {0} USING parquet OPTIONS (path '{0}');",
-}
+ENGINES: Final = ("duckdb", "spark")
+#: DuckDB's names of types, where they differ.
+_DUCKDB: Final = {"string": "VARCHAR", "int": "INTEGER", "binary": "BLOB"}
 
 
 def sql_lines(engine: str, registry: Registry) -> Iterator[Line]:
@@ -30,7 +29,7 @@ def sql_lines(engine: str, registry: Registry) -> Iterator[Line]:
     yield from _about(
         "The tables, in the subfolders of DIR: start the engine in DIR. kshark export --records adds the table records."
     )
-    yield from ([(ENGINES[engine].format(name), PLAIN)] for name in TABLES if name != "records")
+    yield from ([(_table(engine, table), PLAIN)] for name, table in TABLES.items() if name != "records")
     yield from _view("Errors by number.", "errors", "error_code, error, retriable", _errors())
     yield from _view("APIs by number.", "apis", "api_key, api, about", _apis(registry))
     about = (
@@ -41,6 +40,33 @@ def sql_lines(engine: str, registry: Registry) -> Iterator[Line]:
     for query in QUERIES:
         yield from _about(query.about)
         yield from ([(line, PLAIN)] for line in (query.sql.strip() + ";").splitlines())
+
+
+def _table(engine: str, table: Table) -> str:
+    """Return the view of a table; paths are relative to the folder of tables. Columns that files of an earlier version
+    lack are null.
+    """
+    if engine == "spark":
+        columns = ", ".join(f"{column.name} {column.type}" for column in table.columns)
+        return f"CREATE OR REPLACE TEMP VIEW {table.name} ({columns}) USING parquet OPTIONS (path '{table.name}');"
+    later = ", ".join(
+        f"NULL::{_duckdb_type(parse_type(column.type))} AS {column.name}"
+        for column in table.columns
+        if column.since > 1
+    )
+    rows = f"SELECT * FROM read_parquet('{table.name}/**/*.parquet'"
+    view = f"{rows}, union_by_name = true) UNION ALL BY NAME SELECT {later} WHERE false" if later else f"{rows})"
+    return f"CREATE OR REPLACE TEMP VIEW {table.name} AS {view};"
+
+
+def _duckdb_type(type: Type) -> str:
+    match type:
+        case Array(element):
+            return f"{_duckdb_type(element)}[]"
+        case Struct(fields):
+            return f"STRUCT({', '.join(f'{name} {_duckdb_type(field)}' for name, field in fields)})"
+        case _:
+            return _DUCKDB.get(type, type.upper())
 
 
 def _about(text: str) -> Iterator[Line]:

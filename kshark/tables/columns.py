@@ -21,7 +21,8 @@ class Column:
     """One column.
 
     `type`: in Spark SQL's notation. `about`: the description for people. `of`: reads its cell. `since`: the version of
-    its table that added the column, or changed its meaning.
+    its table that added the column, or changed its meaning; it is null in files of earlier ones. `needed`: false if a
+    check gives the same verdicts, or fewer, where the column is null.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Column:
     #: None for a common column, which Block computes.
     of: Reader | None = None
     since: int = 1
+    needed: bool = True
 
     def read(self, of: Reader) -> Column:
         """Return the same column with another reader."""
@@ -52,8 +54,12 @@ class Table:
 
     @property
     def version(self) -> int:
-        """The table's version; it rises when columns are added. A folder of an earlier version lacks them."""
+        """The table's version; it rises when columns are added. Files of an earlier version lack them."""
         return max(column.since for column in self.columns)
+
+    def of_version(self, version: int) -> Table:
+        """Return the table with the columns that files of a version have."""
+        return replace(self, columns=tuple(column for column in self.columns if column.since <= version))
 
     @property
     def ddl(self) -> str:

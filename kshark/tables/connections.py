@@ -200,6 +200,7 @@ FLOWS: Final = table(
         "address:port of the load balancer whose PROXY header named the client",
         its("flow.proxy"),
         since=3,
+        needed=False,
     ),
     Column(
         "proxy_headers",
@@ -207,9 +208,15 @@ FLOWS: Final = table(
         "its PROXY headers as JSON, with addresses and TLVs; the last one is that of the proxy nearest to the client",
         made(_proxy_headers, "flow"),
         since=3,
+        needed=False,
     ),
     Column(
-        "cluster_id", "string", "id of the broker's cluster, if an earlier packet contains it", its("cluster"), since=4
+        "cluster_id",
+        "string",
+        "id of the broker's cluster, if an earlier packet contains it",
+        its("cluster"),
+        since=4,
+        needed=False,
     ),
 )
 _row: Final = FLOWS.row_maker()

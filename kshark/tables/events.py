@@ -351,7 +351,9 @@ def weird_of(row: RowMap, flow: Flow | None) -> Weird:
         row["size_bytes"],
         row["times"] or 1,
     )
-    by_ns = row.get("by_ns", CLOCKS_NS if row["code"] in DISORDERS else None)  # tables of kshark 0.1 lack it
+    by_ns = row.get("by_ns")
+    if by_ns is None and row["code"] in DISORDERS:
+        by_ns = CLOCKS_NS  # version 1 of the table lacks it
     return Weird(row["code"], row["stage"], *common_values, row["correlation_id"], by_ns)
 
 

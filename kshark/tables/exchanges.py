@@ -153,6 +153,7 @@ EXCHANGES: Final = table(
         "address:port of the load balancer whose PROXY header named the client",
         its("message.proxy"),
         since=3,
+        needed=False,
     ),
     Column(
         "request_knows_packet",
@@ -161,6 +162,7 @@ EXCHANGES: Final = table(
         "acknowledgement; 0: none, null: unknown",
         its("request.knows"),
         since=3,
+        needed=False,
     ),
     Column(
         "response_knows_packet",
@@ -169,6 +171,7 @@ EXCHANGES: Final = table(
         "unknown",
         its("response.knows"),
         since=3,
+        needed=False,
     ),
 )
 _columns: Final = EXCHANGES.columns_maker()

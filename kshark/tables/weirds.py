@@ -97,6 +97,7 @@ WEIRDS: Final = table(
         "how far the capture's clock is wrong, stepped or silent, or how long it had lasted, in nanoseconds",
         made(_by_ns, "event"),
         since=2,
+        needed=False,
     ),
 )
 
@@ -143,6 +144,7 @@ FINDINGS: Final = table(
         "address:port of the load balancer whose PROXY header named the client",
         its("finding.proxy"),
         since=2,
+        needed=False,
     ),
     Column(
         "until_packet",
@@ -150,6 +152,7 @@ FINDINGS: Final = table(
         "last packet of an event; null: it lasted when the capture ended, or the finding is no event",
         field("finding", "until_packet"),
         since=3,
+        needed=False,
     ),
     Column(
         "until_ts_ns",
@@ -157,9 +160,14 @@ FINDINGS: Final = table(
         "end of an event, in nanoseconds since 1970; null as in until_packet",
         field("finding", "until_ns"),
         since=3,
+        needed=False,
     ),
-    Column("event_code", "string", "event that explains the finding", field("finding", "event_code"), since=3),
-    Column("event_packet", "bigint", "first packet of that event", field("finding", "event_packet"), since=3),
+    Column(
+        "event_code", "string", "event that explains the finding", field("finding", "event_code"), since=3, needed=False
+    ),
+    Column(
+        "event_packet", "bigint", "first packet of that event", field("finding", "event_packet"), since=3, needed=False
+    ),
 )
 
 FAULTS: Final = table(

@@ -9,8 +9,8 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from kshark.cli.reporting import Read
     from kshark.model import Finding
+    from kshark.output.manifest import Capture
     from kshark_spark.check import Checked
 
 #: The name of the program in its messages.
@@ -52,6 +53,7 @@ COMMANDS: Final = {
     "check": "broken rules: who broke which, with the evidence; the findings of kshark check, computed on Spark",
     "export": "Parquet tables, the same as kshark export's, written by Spark's workers",
     "report": "an HTML page and its data, the same as kshark report's, computed by Spark's workers",
+    "compact": "merge the small files of a folder of tables into files of about 256 MB, for faster queries",
     "prepare": "run once per machine: archive Spark's Java classes, so that Spark starts in half the time",
 }
 EXAMPLES: Final = {
@@ -68,6 +70,7 @@ EXAMPLES: Final = {
         "kshark-spark report captures/ --each -o report",
         "kshark-spark report tables/ -o report --ignore SESSION_NOT_CLOSED",
     ),
+    "compact": ("kshark-spark compact tables/", "kshark-spark compact s3://bucket/tables"),
     "prepare": ("kshark-spark prepare",),
 }
 
@@ -107,7 +110,7 @@ def _run(words: Sequence[str]) -> int:
         case [command, *rest] if command in COMMANDS:
             args = _parser(command).parse(rest)
             need_pyspark()
-            return {"check": _check, "export": _export, "report": _report, "prepare": _prepare}[command](args)
+            return _RUN[command](args)
         case [other, *_]:
             raise UsageError(f'no command "{other}"{close_to(other, COMMANDS)} (kshark-spark --help lists them)')
     raise AssertionError(words)
@@ -117,6 +120,11 @@ def _parser(command: str) -> Parser:
     parser = Parser(command, COMMANDS[command], EXAMPLES[command])
     parser.prog = f"kshark-spark {command}"
     if command == "prepare":
+        return parser
+    if command == "compact":
+        parser.add_argument("folder", metavar="DIR", help="a folder of tables, on this machine or in a store")
+        _add_where(parser)
+        parser.add_argument("-q", dest="quiet", action="store_true", help="no closing summary")
         return parser
     parser.add_argument(
         "paths",
@@ -131,16 +139,7 @@ def _parser(command: str) -> Parser:
         metavar="N",
         help="how many tasks can run at a time; default: what Spark has, or may add by dynamic allocation",
     )
-    parser.add_argument(
-        "--master", metavar="URL", help="where Spark runs; default: as set by spark-submit, else on this machine"
-    )
-    parser.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a Spark setting, as for spark-submit",
-    )
+    _add_where(parser)
     add_max_request_bytes(parser)
     add_tls_keys(parser)
     parser.add_argument("-q", dest="quiet", action="store_true", help="only the closing summary, no findings")
@@ -170,6 +169,19 @@ def _parser(command: str) -> Parser:
         parser.add_argument("--complete", action="store_true", help="not on Spark: use kshark check --complete")
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
     return parser
+
+
+def _add_where(parser: Parser) -> None:
+    parser.add_argument(
+        "--master", metavar="URL", help="where Spark runs; default: as set by spark-submit, else on this machine"
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a Spark setting, as for spark-submit",
+    )
 
 
 def _session(args: Namespace) -> SparkSession:
@@ -226,11 +238,10 @@ def _checked(args: Namespace) -> Iterator[tuple[str | None, Checked | Unreadable
     coverage = asks_for_coverage(args)
     folder = _tables(args)
     if folder is not None:
-        from kshark.output.manifest import whole_captures
         from kshark_spark.check import check
         from kshark_spark.tables import exported
 
-        names = [capture.name for capture in whole_captures(folder).captures]
+        names = [capture.name for capture in _whole_captures(folder)]
         spark = _session(args)
         with shown(spark), working(f"Check the tables of {counted(len(names), 'capture')}"):
             checked_captures = check(
@@ -276,7 +287,7 @@ def _name_files(findings: Iterable[Finding], names: Mapping[str, str]) -> None:
 
 
 def _export(args: Namespace) -> int:
-    from kshark.cli.export import close, folder_of
+    from kshark.cli.export import close, folder_of, left_out
     from kshark.cli.source import print_notes_on
     from kshark.pipeline import Options
     from kshark_spark.export import run
@@ -299,11 +310,33 @@ def _export(args: Namespace) -> int:
     )
     with folder_of(args, {name: value for name, value in values.items() if value}) as export:
         spark = _session(args)
+        none = [*left_out(export, args)]
         with shown(spark), working(f"Export {counted(len(captures), 'capture')}"):
-            made = run(spark, export, captures, asked)
-    for name, notes in sorted((pair for part in made for pair in part.notes), key=itemgetter(0)):
+            made = [*run(spark, export, captures, asked, cores_of(spark, args.cores), args.commit_every, none)]
+    for error in chain.from_iterable(written.left_out for written in made):
+        leave_out(args, error, WHO)
+    for name, notes in sorted(chain.from_iterable(written.notes for written in made), key=itemgetter(0)):
         print_notes_on(notes, name if len(captures) > 1 else "the capture")
     return close(export, args, "kshark-spark")
+
+
+# -- compact
+
+
+def _compact(args: Namespace) -> int:
+    from kshark.output.export import Export
+    from kshark_spark.compact import has_small_files, run
+
+    before = after = 0
+    if has_small_files(args.folder):
+        with Export(args.folder, mode="append") as export:
+            spark = _session(args)
+            with shown(spark), working(f"Compact {args.folder}"):
+                before, after = run(spark, export)
+    if not args.quiet:
+        what = f"{counted(before, 'file')} became {after:,}" if before else "there are no small files to merge"
+        print(f"kshark-spark: {safe(args.folder)}: {what}", file=sys.stderr)
+    return 0
 
 
 # -- report
@@ -311,7 +344,6 @@ def _export(args: Namespace) -> int:
 
 def _report(args: Namespace) -> int:
     from kshark.cli.report import Writing, usable
-    from kshark.output.manifest import whole_captures
     from kshark.report.names import base_names
     from kshark.tables.captures import capture_names
     from kshark_spark.report import faults_of, is_restricted, parts_of_captures, parts_of_tables
@@ -321,7 +353,7 @@ def _report(args: Namespace) -> int:
     if folder is not None:
         if restricted:
             raise UsageError(f"{folder} is a folder of tables; -Y, --since, --until and -d work with captures only")
-        captures = {capture.name: [file.file for file in capture.files] for capture in whole_captures(folder).captures}
+        captures = {capture.name: [file.file for file in capture.files] for capture in _whole_captures(folder)}
     else:
         files = _captures(args)
         captures = dict(zip(base_names(capture_names(files)), files, strict=True))
@@ -371,30 +403,40 @@ def _prepare(_: Namespace) -> int:
     return 0
 
 
+_RUN: Final = {"check": _check, "export": _export, "report": _report, "compact": _compact, "prepare": _prepare}
+
 # -- paths
 
 
-def _tables(args: Namespace) -> Path | None:
+def _tables(args: Namespace) -> str | None:
     """Return the folder of tables, complete or not; None if none is named.
 
     Raises UsageError if another path is named with it.
     """
-    from kshark.capture.files import is_folder
-    from kshark.capture.paths import inside, is_remote, named
     from kshark.output.manifest import is_tables
 
     paths: Sequence[str] = args.paths
-    for path in filter(is_remote, map(named, paths)):
-        if is_folder(inside(str(path), "exchanges")):
-            raise UsageError(
-                f"{path} is a folder of tables; Spark reads tables only from local folders: copy or mount it"
-            )
-    folders = [Path(path) for path in paths if is_tables(Path(path))]
+    folders = [path for path in paths if is_tables(path)]
     if folders and len(paths) > 1:
         raise UsageError(f"{folders[0]} is a folder of tables; name no other path with it")
     if folders and args.tls_keys:
         raise UsageError(f"{folders[0]} is a folder of tables; use --tls-keys with the export that writes them")
     return folders[0] if folders else None
+
+
+def _whole_captures(folder: str) -> list[Capture]:
+    """Return the captures of tables that can be checked; a note says which columns they lack. Raises UsageError."""
+    from kshark.output.manifest import absent_columns, whole_captures
+
+    manifest = whole_captures(folder)
+    absent = absent_columns(manifest)
+    if absent:
+        print(
+            f"{WHO}: {safe(folder)} was written by an earlier kshark and lacks {', '.join(absent)}; fewer violations "
+            "can be proved without them: export the captures again if you have them",
+            file=sys.stderr,
+        )
+    return manifest.captures
 
 
 def _captures(args: Namespace) -> list[list[str]]:

@@ -1,54 +1,117 @@
-"""Export tables: each task writes its part of every table as `kshark export` does; the driver commits all parts at
-once.
+"""Export tables: each task writes its part of every table as `kshark export` does; the driver commits the parts of some
+captures at once.
 
-One task reads a capture; small captures share a task.
+One task reads a capture; small captures share a task. The captures of a commit are a job of Spark, and the next job
+runs beside it, so that no core waits for the last task of a commit. A capture that fails, or kills its worker, is a row
+in `faults`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kshark.capture import open_captures
-from kshark.capture.captures import Packets
+from kshark.capture.captures import Captures, Packets
 from kshark.capture.host import host_of
-from kshark.errors import UnreadableInput
-from kshark.face import analysed as analysed_pages
+from kshark.cli.ending import fault
+from kshark.errors import Error, Failed, UnreadableInput, WorkerLost
+from kshark.face import analysed
 from kshark.output.notes import Notes
 from kshark.output.parquet_part import Attempt, Part, PartWriter
 from kshark.pipeline import Engine, Options
 from kshark.tables.captures import Named, grouped
+from kshark_spark.failures import is_worker_lost
 from kshark_spark.rows import read_all, results
-from kshark_spark.session import cores_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kshark.output.export import Export
 
+#: Jobs of Spark at the same time.
+_JOBS: Final = 2
+
 
 class Written(NamedTuple):
-    """The result of some captures: their part of the tables, and the notes on each by name."""
+    """The result of some captures: their part of the tables, the notes on each by name, and errors of files among
+    several of one capture, which were left out.
+    """
 
     part: Part = Part()
     notes: Sequence[tuple[str, Notes]] = ()
+    left_out: Sequence[UnreadableInput] = ()
 
 
-def run(spark: SparkSession, export: Export, captures: Sequence[Sequence[str]], options: Options) -> list[Written]:
-    """Write the tables into a folder that driver and workers share."""
-    attempt = export.attempt
+def run(
+    spark: SparkSession,
+    export: Export,
+    captures: Sequence[Sequence[str]],
+    options: Options,
+    cores: int,
+    every: int | None = None,
+    parts: Sequence[Part] = (),
+) -> Iterator[Written]:
+    """Write the tables into a folder that driver and workers share, and yield the results of each commit.
+
+    `every`: captures of a commit, or as many as there are cores, unless an export is replaced; None: all.
+    `parts`: others for the first commit.
+    """
     named = [*zip(export.names(captures), captures, strict=True)]
-    tasks = grouped(named, cores_of(spark))
+    several = len(named) if every is None or export.replaces else max(every, cores)
+    work = partial(_job, spark, export.attempt, options, cores)
+    for written in _in_order([named[at : at + several] for at in range(0, len(named), several)], work):
+        export.commit([*parts, written.part])
+        parts = ()
+        yield written
+
+
+def _in_order(jobs: Sequence[Sequence[Named]], work: Callable[[Sequence[Named]], Written]) -> Iterator[Written]:
+    """Yield the result of each job, of which some run at the same time."""
+    pool = ThreadPoolExecutor(_JOBS)
+    try:
+        for running in [pool.submit(copy_context().run, work, job) for job in jobs]:
+            yield running.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _job(spark: SparkSession, attempt: Attempt, options: Options, cores: int, captures: Sequence[Named]) -> Written:
+    """Write the tables of these captures by Spark's workers; if workers die, find the capture that kills them."""
+    tasks = grouped(captures, cores)
     write = partial(_write, attempt=attempt, options=options)
-    made = read_all(results(spark, tasks, write, len(tasks), "write tables"))
-    export.commit(written.part for written in made)
-    return made
+    try:
+        return _joined(read_all(results(spark, tasks, write, len(tasks), "write tables")))
+    except Exception as error:
+        if not is_worker_lost(error):
+            raise
+        if len(captures) == 1:
+            why = "the process that read it was killed (out of memory, or by a crash)"
+            return _failed(captures[0], attempt, WorkerLost, why)
+        half = len(captures) // 2
+        return _joined(_job(spark, attempt, options, cores, part) for part in (captures[:half], captures[half:]))
+
+
+# -- in a task
 
 
 def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Written:
-    """Write all tables of these captures."""
-    part, notes = PartWriter(attempt), list[tuple[str, Notes]]()
+    """Write all tables of these captures; if one of them fails, each alone."""
+    try:
+        return _together(captures, attempt, options)
+    except (Error, OSError):  # nothing can be written
+        raise
+    except Exception as error:
+        if len(captures) == 1:
+            return _failed(captures[0], attempt, Failed, fault(error))
+        return _joined(_write([capture], attempt, options) for capture in captures)
+
+
+def _together(captures: Sequence[Named], attempt: Attempt, options: Options) -> Written:
+    """Write all tables of these captures into shared files."""
+    part, notes, left_out = PartWriter(attempt), list[tuple[str, Notes]](), list[UnreadableInput]()
     for name, files in captures:
         own = Notes()
         try:
@@ -57,8 +120,8 @@ def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Wri
                 part.skip()
                 continue
             part.begin(capture)
-            packets = Packets(open_captures([*files]))
-            for page, results in analysed_pages(Engine(options).pages(packets)):
+            packets = Packets(Captures(files, left_out.append if len(files) > 1 else None))
+            for page, results in analysed(Engine(options).pages(packets)):
                 own.add(page)
                 part.page(page)
                 part.page(results)
@@ -66,4 +129,27 @@ def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Wri
         except UnreadableInput as error:
             part.fault(name, error)
         notes.append((name, own))
-    return Written(part.close(), notes)
+    return Written(part.close(), notes, left_out)
+
+
+def _failed(capture: Named, attempt: Attempt, kind: type[UnreadableInput], why: str) -> Written:
+    """Return a part that only says why this capture has no rows."""
+    name, _ = capture
+    part = PartWriter(attempt)
+    part.fault(name, kind(f"{name}: {why}"))
+    return Written(part.close(), [(name, Notes())])
+
+
+def _joined(made: Iterable[Written]) -> Written:
+    made = [*made]
+    parts = [written.part for written in made]
+    return Written(
+        Part(
+            [file for part in parts for file in part.files],
+            [capture for part in parts for capture in part.captures],
+            [fault for part in parts for fault in part.faults],
+            sum(part.skipped for part in parts),
+        ),
+        [note for written in made for note in written.notes],
+        [error for written in made for error in written.left_out],
+    )

@@ -41,7 +41,7 @@ def table(spark: SparkSession, name: str, *paths: str | Path, **options: str | b
 
     Raises kshark.UsageError if a folder has no such table, or if other paths or options are given with it.
     """
-    folders = [Path(path) for path in paths if is_tables(Path(path))]
+    folders = [path for path in paths if is_tables(path)]
     if not folders:
         return spark.read.format("kshark").options(table=name, **options).load([absolute(str(path)) for path in paths])
     if len(paths) > 1 or options:

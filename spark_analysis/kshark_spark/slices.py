@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from kshark.output.parquet import arrow_schema
+from kshark.output.parquet_files import columns_of
 from kshark.tables import TABLES
 from kshark_spark.rows import Batches, Row
 
@@ -64,18 +65,23 @@ def slices_of(files: TableFiles, names: Sequence[str]) -> list[Slice]:
 
 
 class RowGroup:
-    """A row group of a table's file."""
+    """A row group of a table's file. Columns that files of its version lack are null."""
 
     def __init__(self, name: str, file: pq.ParquetFile, group: int) -> None:
         self._name, self._file, self._group = name, file, group
+        version = file.metadata.metadata.get(b"kshark.table_version")
+        table = TABLES[name] if version is None else TABLES[name].of_version(int(version))
+        self._present = {column.name for column in table.columns}
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Return columns; strings are dictionary-encoded, except bodies."""
-        return (
-            self._file.read_row_group(self._group, [*columns], use_threads=False)
-            .select(columns)
-            .cast(_schema(self._name, columns))
-        )
+        present = self._there(columns)
+        return self._whole(self._file.read_row_group(self._group, present, use_threads=False), columns)
+
+    def plain(self) -> pa.Table:
+        """Return all columns, with the table's own types."""
+        schema = arrow_schema(TABLES[self._name])
+        return self.read(schema.names).cast(schema)
 
     def chosen(self, columns: Sequence[str], rows: Truths) -> pa.Table:
         """Return columns of the selected rows.
@@ -83,17 +89,25 @@ class RowGroup:
         Rows are read in small batches: all bodies of a group exceed the CPU caches and take twice as long.
         """
         at, batches = 0, []
-        for batch in self._file.iter_batches(_TOGETHER, [self._group], [*columns], use_threads=False):
+        for batch in self._file.iter_batches(_TOGETHER, [self._group], self._there(columns), use_threads=False):
             few = np.flatnonzero(rows[at : at + len(batch)])
             if len(few):
                 batches.append(batch.take(pa.array(few)))
             at += len(batch)
+        if not batches:
+            return _schema(self._name, columns).empty_table()
+        return self._whole(pa.Table.from_batches(batches).unify_dictionaries(), columns)
+
+    def _there(self, columns: Sequence[str]) -> list[str]:
+        return [column for column in columns if column in self._present]
+
+    def _whole(self, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """Return the rows with all these columns."""
         schema = _schema(self._name, columns)
-        return (
-            pa.Table.from_batches(batches).unify_dictionaries().select(columns).cast(schema)
-            if batches
-            else schema.empty_table()
-        )
+        for column in columns:
+            if column not in self._present:
+                rows = rows.append_column(column, pa.nulls(len(rows), schema.field(column).type))
+        return rows.select(columns).cast(schema)
 
 
 def row_groups(name: str, parts: Sequence[FilePart]) -> Iterator[RowGroup]:
@@ -105,7 +119,7 @@ def row_groups(name: str, parts: Sequence[FilePart]) -> Iterator[RowGroup]:
     ]
     for part in parts:
         at = 0
-        with pq.ParquetFile(part.path, read_dictionary=coded) as file:
+        with columns_of(part.path, coded) as file:
             for group in range(file.num_row_groups):
                 if part.begin <= at < part.end:
                     yield RowGroup(name, file, group)

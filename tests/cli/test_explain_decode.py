@@ -225,7 +225,8 @@ def test_what_comes_close_is_named(kshark: Run, name: str, close: str) -> None:
 def test_tables_have_queries_to_begin_with(kshark: Run) -> None:
     done = kshark("explain", "tables", "--sql")
     views = [line for line in done.lines if "read_parquet" in line]
-    assert views[0] == "CREATE OR REPLACE TEMP VIEW exchanges AS SELECT * FROM read_parquet('exchanges/**/*.parquet');"
+    view = "CREATE OR REPLACE TEMP VIEW sessions AS SELECT * FROM read_parquet('sessions/**/*.parquet');"
+    assert view in views
 
     spark = kshark("explain", "tables", "--sql", "spark")
     assert [line for line in spark.lines if "USING parquet" not in line] == [

@@ -128,7 +128,7 @@ def test_a_full_disk_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     with monkeypatch.context() as patched:
         live.tables.start()
-        patched.setattr("kshark.output.export.os.rename", full)
+        patched.setattr("kshark.output.table_folder.os.rename", full)
         live.seconds = 1000
         live.tables.start = lambda: None  # type: ignore[method-assign]
         live.play(EPOCHS)

@@ -63,7 +63,7 @@ def rows_of(name: str) -> list[Row]:
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_rows_are_read_back_as_they_were_written(name: str, tmp_path: Path) -> None:
     rows = rows_of(name)
-    files = TableFiles(tmp_path, TABLES[name], Partitions(()))
+    files = TableFiles(str(tmp_path), "0", TABLES[name], Partitions(()))
     files.add(Block.of(rows[:1]), None)
     files.add(Block.of(rows[1:]), None)
     (file,) = files.close()
@@ -163,7 +163,7 @@ def test_when_all_tables_together_hold_too_much_the_largest_makes_its_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet_files, "HELD_BYTES", 40_000)
-    files = PartFiles(tmp_path, Partitions(()))
+    files = PartFiles(str(tmp_path), "0", Partitions(()))
     short, long = rows_of("findings")[:1] * 10, rows_of("weirds")[:1] * 300
     files.add([("findings", Block.of(short))])
     for _ in range(6):

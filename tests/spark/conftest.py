@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kshark_spark.java import MISSING, find_java
+from tests.store import ENVIRONMENT
 
 
 @pytest.fixture(scope="session")
@@ -19,8 +20,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from kshark_spark.session import open_session
 
     warehouse = str(tmp_path_factory.mktemp("warehouse"))
-    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": warehouse, "spark.driver.memory": "2g"}
-    settings["spark.ui.retainedJobs"] = "100"  # for their descriptions
+    keys = {f"spark.executorEnv.{name}": value for name, value in ENVIRONMENT.items()}  # of the tests' S3 server
+    settings = {
+        **keys,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": warehouse,
+        "spark.driver.memory": "2g",
+        "spark.ui.retainedJobs": "100",  # for their descriptions
+    }
     session = open_session("local[2]", settings)
     yield session
     session.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,9 +15,10 @@ import kshark.cli
 import kshark_spark.cli
 import kshark_spark.suspects
 from kshark.output.manifest import read_manifest
+from kshark_spark.frames import table
 from tests.analysis.talks import handed
 from tests.conversation import TOPIC, Conversation
-from tests.output.exporting import exported
+from tests.output.exporting import exported, made_earlier
 from tests.packets import ACK, pcap
 from tests.shared import CAPTURES, sample_of
 
@@ -32,6 +34,8 @@ CHECKED = (
     "share-loss",
     "security-sasl",
 )
+
+EARLIER = (CAPTURES / "adv-epochs.pcap", CAPTURES / "share-loss.pcap")
 
 
 def odd_files(folder: Path) -> Path:
@@ -268,4 +272,33 @@ def test_tables_that_lack_columns_are_refused(capsys: pytest.CaptureFixture[str]
     (tmp_path / "manifest.json").write_bytes(msgspec.structs.replace(manifest, tables=tables).written())
     for command in (["check"], ["report", "-o", str(tmp_path / "report")]):
         assert kshark_spark.cli.main([*command, str(tmp_path)]) == 2
-        assert "whose tables had other columns; export its captures again" in capsys.readouterr().err
+        assert (
+            "whose table share_requests has no column previous_epoch, which a check needs; export"
+            in capsys.readouterr().err
+        )
+
+
+@pytest.mark.spark
+def test_tables_of_an_earlier_version(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns that may be null are; a new export is added to them, with other columns."""
+    folder = tmp_path / "t"
+    words = ["--each", "-q", "-o", str(folder)]
+    assert kshark.cli.main(["export", str(EARLIER[0]), *words]) == 0
+    made_earlier(folder, {"exchanges": 2, "flows": 2, "weirds": 1, "findings": 1})
+    assert kshark.cli.main(["export", str(EARLIER[1]), *words, "--append"]) == 0
+    expected = said(capsys, kshark.cli.main, "check", *map(str, EARLIER), "--each", "-T", "json")[1]
+    capsys.readouterr()
+    assert kshark_spark.cli.main(["check", str(folder), "-T", "json"]) == 1
+    out, err = capsys.readouterr()
+    assert "was written by an earlier kshark and lacks exchanges.proxy, exchanges.request_knows_packet" in err
+    assert {*violations(out)} < {*violations(expected)}
+    assert len(violations(out)) == 27  # of 31
+    flows = table(spark, "flows", folder).collect()
+    assert {row["capture"] for row in flows} == {file.name for file in EARLIER}
+    assert kshark_spark.cli.main(["report", str(folder), "-q", "-o", str(tmp_path / "report")]) == 1
+
+
+def violations(lines: str) -> list[int]:
+    """The packets of violations: with less knowledge, a request may break a more general rule."""
+    found = map(json.loads, lines.splitlines())
+    return [each["packet"] for each in found if each.get("verdict") == "violation"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +12,10 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+import kshark.cli
 import kshark_spark.cli
 from kshark.capture import open_captures
-from kshark.capture.captures import Packets
+from kshark.capture.captures import Captures, Packets
 from kshark.capture.host import host_of
 from kshark.face import analysed
 from kshark.output.export import Export
@@ -22,6 +25,7 @@ from kshark.pipeline import Engine, Options
 from kshark_spark import export
 from tests.shared import CAPTURES
 from tests.spark.test_captures import NAMES, OTHERS, SOME, path_of
+from tests.spark.test_check import odd_files
 
 
 def shares(tmp_path: Path, sizes: Sequence[int], parallelism: int) -> list[int]:
@@ -130,7 +134,7 @@ def written(captures: list[list[str]], folder: Path, options: dict[str, Any], sp
                 part.end(packets.count, host_of(files))
             told.commit([part.close()])
         else:
-            export.run(spark, told, captures, Options(records=records, embedded=True))
+            assert [*export.run(spark, told, captures, Options(records=records, embedded=True), 2)]
     return folder
 
 
@@ -168,3 +172,125 @@ def test_tasks_export_the_same_rows_as_one_process(
     found = rows_of(written(captures, tmp_path / "tasks", options, spark))
     for name, rows in expected.items():
         assert (name, found[name] - rows, rows - found[name]) == (name, Counter(), Counter())
+
+
+def captures_in(folder: Path) -> list[str]:
+    return [capture.name for capture in read_manifest(folder).captures]
+
+
+def failing(bad: str) -> Any:
+    """Read captures, except one that shows a bug."""
+
+    def work(capture: str, *given: Any, **named: Any) -> Any:
+        if Path(capture).name == bad:
+            raise ZeroDivisionError("division by zero")
+        return Captures([capture], *given, **named)
+
+    return lambda files, *given, **named: work(files[0], *given, **named)
+
+
+EPOCHS, ACKS, LOSS = (str(CAPTURES / name) for name in ("adv-epochs.pcap", "adv-acks.pcap", "share-loss.pcap"))
+
+
+def test_a_bug_costs_the_rows_of_its_capture_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All three are in one task."""
+    monkeypatch.setattr(export, "Captures", failing("adv-acks.pcap"))
+    options = Options(records="headers", embedded=True)
+    with Export(tmp_path / "tables") as told:
+        named = [*zip(told.names([[EPOCHS], [ACKS], [LOSS]]), [[EPOCHS], [ACKS], [LOSS]], strict=True)]
+        told.commit([export._write(named, told.attempt, options).part])
+    expected = rows_of(written([[EPOCHS], [LOSS]], tmp_path / "alone", {}))
+    found = rows_of(tmp_path / "tables")
+    assert {name: rows for name, rows in found.items() if name != "faults"} == {
+        name: rows for name, rows in expected.items() if name != "faults"
+    }
+    ((name, code, stage, detail),) = faults_of(tmp_path / "tables")
+    assert (name, code, stage) == ("adv-acks.pcap", "failed", "read")
+    assert detail.startswith("adv-acks.pcap: a bug in kshark, at test_export.py:")
+
+
+def test_a_capture_that_kills_its_process_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def results(_: Any, tasks: Sequence[Any], work: Any, *__: Any) -> list[Any]:
+        if any(name == "adv-acks.pcap" for task in tasks for name, _ in task):
+            raise RuntimeError("Job aborted: Python worker exited unexpectedly (crashed)")
+        return [*map(work, tasks)]
+
+    monkeypatch.setattr(export, "results", results)
+    with Export(tmp_path / "tables") as told:
+        captures = [[EPOCHS], [ACKS], [LOSS]]
+        made = [*export.run(None, told, captures, Options(records="headers", embedded=True), 2, 100)]  # type: ignore[arg-type]
+    assert [name for written in made for name, _ in written.notes] == [
+        "adv-epochs.pcap",
+        "adv-acks.pcap",
+        "share-loss.pcap",
+    ]
+    assert [capture.name for capture in read_manifest(tmp_path / "tables").captures] == [
+        "adv-epochs.pcap",
+        "share-loss.pcap",
+    ]
+    assert [fault[:2] for fault in faults_of(tmp_path / "tables")] == [("adv-acks.pcap", "worker_lost")]
+
+
+def test_commits_of_a_job_that_ends_stay_and_the_rest_is_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def results(_: Any, tasks: Sequence[Any], work: Any, *__: Any) -> list[Any]:
+        if jobs and any(name == "share-loss.pcap" for task in tasks for name, _ in task):
+            raise ConnectionError("Answer from Java side is empty")
+        return [*map(work, tasks)]
+
+    jobs = True
+    monkeypatch.setattr(export, "results", results)
+    options, captures = Options(records="headers", embedded=True), [[EPOCHS], [ACKS], [LOSS]]
+    with pytest.raises(ConnectionError), Export(tmp_path / "tables", {}) as told:
+        assert [*export.run(None, told, captures, options, 1, 1)]  # type: ignore[arg-type]
+    assert [capture.name for capture in read_manifest(tmp_path / "tables").captures] == [
+        "adv-epochs.pcap",
+        "adv-acks.pcap",
+    ]
+    jobs = False
+    with Export(tmp_path / "tables", {}, mode="resume") as told:
+        assert [*export.run(None, told, captures, options, 1, 1)]  # type: ignore[arg-type]
+        assert told.skipped == 2
+    assert rows_of(tmp_path / "tables") == rows_of(written(captures, tmp_path / "alone", {}))
+
+
+@pytest.mark.spark
+def test_files_that_are_no_captures_have_a_row_in_faults_once(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same from both engines, and however often the job runs."""
+    folder, rows = odd_files(tmp_path / "odd"), []
+    for main, name in ((kshark_spark.cli.main, "spark"), (kshark.cli.main, "one")):
+        for _ in range(2):
+            assert main(["export", str(folder), "--each", "-o", str(tmp_path / name), "--resume"]) == 2
+        assert "nothing new in" in capsys.readouterr().err
+        rows.append(sorted(faults_of(tmp_path / name)))
+    assert [row[:2] for row in rows[0]] == [
+        ("empty.pcap", "no_capture"),
+        ("random.pcap", "no_capture"),
+        ("short.pcap", "damaged"),
+    ]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_process_that_is_killed_costs_one_capture(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when its memory does not suffice; two jobs run at the time."""
+    write = export._write
+
+    def deadly(captures: Sequence[export.Named], **named: Any) -> export.Written:
+        if any(name == "adv-acks.pcap" for name, _ in captures):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return write(captures, **named)
+
+    monkeypatch.setattr(export, "_write", deadly)
+    captures = [[path_of(name)] for name in ("adv-epochs.pcap", "share-loss.pcap", "adv-acks.pcap", "aimed.pcap")]
+    with Export(tmp_path / "tables") as told:
+        assert [*export.run(spark, told, captures, Options(records="headers", embedded=True), 2, 2)]
+    assert captures_in(tmp_path / "tables") == ["adv-epochs.pcap", "share-loss.pcap", "aimed.pcap"]
+    assert [fault[:2] for fault in faults_of(tmp_path / "tables")] == [("adv-acks.pcap", "worker_lost")]
+    del captures[2]
+    expected, found = rows_of(written(captures, tmp_path / "alone", {})), rows_of(tmp_path / "tables")
+    assert {name for name in expected if found[name] != expected[name]} == {"faults"}

@@ -24,5 +24,5 @@ def test_spark_reads_the_schema_that_arrow_writes(spark: Any, name: str, tmp_pat
         column.name: column.about for column in TABLES[name].columns
     }
 
-    empty_file(tmp_path, TABLES[name], ())
+    empty_file(str(tmp_path), "0", TABLES[name], ())
     assert spark.read.parquet(str(tmp_path / name)).schema == declared

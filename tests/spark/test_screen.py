@@ -140,7 +140,7 @@ def tables_of(spark: Any, talks: dict[str, list[Event]], folder: Path) -> Tables
     from kshark_spark.tables import exported
 
     with Export(folder) as export:
-        files = {name: OpenFile(export.attempt.staging, table) for name, table in TABLES.items()}
+        files = {name: OpenFile(export.attempt.place, export.attempt.id, table) for name, table in TABLES.items()}
         for name, happened in talks.items():
             rows, found = Rows(name), defaultdict[str, list[Any]](list)
             for table, block in (*rows.page(happened), *rows.rest()):

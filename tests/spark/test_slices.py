@@ -33,7 +33,7 @@ def rows(begin: int, end: int) -> list[dict[str, Any]]:
 
 
 def file_of(folder: Path, *groups: tuple[int, int]) -> tuple[str, int]:
-    file = OpenFile(folder, TABLES[NAME])
+    file = OpenFile(str(folder), "0", TABLES[NAME])
     for begin, end in groups:
         file.write(pa.Table.from_pylist(rows(begin, end), arrow_schema(TABLES[NAME])).cast(file.schema).to_batches())
     return str(folder / file.close().path), sum(end - begin for begin, end in groups)

@@ -11,10 +11,12 @@ import pytest
 
 import kshark.cli
 import kshark_spark.cli
+from kshark.output.manifest import MANIFEST, read_manifest
+from kshark_spark.frames import table
 from tests.shared import CAPTURES
 from tests.spark.test_check import said
 from tests.spark.test_datasource import exported, in_order
-from tests.store import Bucket, bucket
+from tests.store import ENVIRONMENT, Bucket, bucket
 
 __all__ = ["bucket"]
 
@@ -56,13 +58,36 @@ def test_tables_and_a_report(spark: Any, bucket: Bucket, tmp_path: Path, capsys:
     )
 
 
+def test_tables_in_a_store(
+    spark: Any, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Written by workers in two commits, read by workers, and compacted: as on this machine."""
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    store, local, captures = bucket.signed("of-spark"), str(tmp_path / "t"), [str(EPOCHS), str(RESTART)]
+    assert kshark.cli.main(["export", *captures, "--each", "-q", "-o", local]) == 0
+    for given in (captures[:1], captures):
+        assert kshark_spark.cli.main(["export", *given, "--each", "-q", "-o", store, "--resume"]) == 0
+    expected = said(capsys, kshark_spark.cli.main, "check", local)
+    assert said(capsys, kshark_spark.cli.main, "check", store) == expected
+    for name in ("exchanges", "findings"):
+        here, there = (in_order([row.asDict(recursive=True) for row in table(spark, name, folder).collect()])
+                       for folder in (local, store))  # fmt: skip
+        assert (name, there) == (name, here)
+
+    assert kshark_spark.cli.main(["compact", store]) == 0
+    assert "27 files became 14" in capsys.readouterr().err
+    assert bucket.held("of-spark") == {*read_manifest(store).paths, MANIFEST}
+    assert said(capsys, kshark_spark.cli.main, "check", store) == expected
+
+
 def test_what_is_refused(spark: Any, bucket: Bucket, capsys: pytest.CaptureFixture[str]) -> None:
     bucket.put("tables/exchanges/part-00000.parquet", b"PAR1")
     for path, why in [
         (bucket.path("gone.pcap"), ": no such file"),
         (
             bucket.path("tables"),
-            " is a folder of tables; Spark reads tables only from local folders: copy or mount it",
+            " has no manifest.json: it is not a folder of tables, or its export did not finish",
         ),
     ]:
         assert kshark_spark.cli.main(["check", path]) == 2
