@@ -71,19 +71,26 @@ def coded(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(_CODED) if field.name in _NAMES else field for field in schema])
 
 
-def record_batch(schema: pa.Schema, block: Block) -> pa.RecordBatch:
-    """Convert a block of the table's rows to Arrow; the schema is `coded` or plain."""
+def record_batch(schema: pa.Schema, block: Block, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+    """Convert a block of the table's rows to Arrow; the schema is `coded` or plain.
+
+    `columns`: only these, in this order; None: all.
+    """
     common = _common(block)
-    arrays = [common[column.name] for column in COMMON]
+    own = dict(zip(schema.names[len(COMMON) :], block.own, strict=True))
+    chosen = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     arrays = [
-        array if array.type == field.type else array.dictionary_decode()
-        for array, field in zip(arrays, schema, strict=False)
+        _decoded(common[field.name], field.type)
+        if field.name in common
+        else _column(own[field.name], field.type, len(block))
+        for field in chosen
     ]
-    arrays += [
-        _column(cells, field.type, len(block))
-        for cells, field in zip(block.own, list(schema)[len(COMMON) :], strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=chosen)
+
+
+def _decoded(array: pa.Array, type: pa.DataType) -> pa.Array:
+    """Return a common column in its type of the schema."""
+    return array if array.type == type else array.dictionary_decode()
 
 
 def _common(block: Block) -> dict[str, pa.Array]:

@@ -5,7 +5,7 @@ This table has the most rows, so its columns are made without making rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
@@ -184,10 +184,11 @@ def size(complete: Iterable[Complete]) -> int:
     )
 
 
-def blocks(complete: Sequence[Complete], codes: ErrorCodes) -> Iterator[Block]:
+def blocks(complete: Sequence[Complete], codes: ErrorCodes, columns: Collection[str] | None = None) -> Iterator[Block]:
     """Return the rows of these exchanges; several blocks if the messages are long.
 
-    `codes` finds the error codes of responses.
+    `codes` finds the error codes of responses. `columns`: of the columns that take time to make, only these are made,
+    and the others are null; None: all.
     """
     exchanges, where, asked_at, at, after = zip(*complete, strict=True)
     requests = [exchange.request or _ABSENT for exchange in exchanges]
@@ -195,15 +196,17 @@ def blocks(complete: Sequence[Complete], codes: ErrorCodes) -> Iterator[Block]:
     sizes = [message.size or 0 for messages in (requests, responses) for message in messages]
     if len(complete) > 1 and sum(sizes) > BYTES:
         half = len(complete) // 2
-        yield from blocks(complete[:half], codes)
-        yield from blocks(complete[half:], codes)
+        yield from blocks(complete[:half], codes, columns)
+        yield from blocks(complete[half:], codes, columns)
         return
     first = [exchange.request or exchange.response for exchange in exchanges]
     asked_bodies = [message.body for message in requests]
     answers = [message.body for message in responses]
-    error_codes = codes.column(responses)
+    asked_json = Texts(asked_bodies) if columns is None or "request_json" in columns else None
+    answer_json = Texts(answers) if columns is None or "response_json" in columns else None
+    error_codes = codes.column(responses) if columns is None or "error_codes" in columns else None
     own = _columns(
-        exchanges, first, requests, responses, asked_bodies, answers, Texts(asked_bodies), Texts(answers), error_codes,
+        exchanges, first, requests, responses, asked_bodies, answers, asked_json, answer_json, error_codes,
         asked_at, at, after,
     )  # fmt: skip
     packets = [message.packet for message in first]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from kshark.analysis.results.error_codes import ErrorCodes
@@ -25,12 +25,14 @@ class PendingRows:
     Tables with long rows count bytes too.
     """
 
-    def __init__(self, tables: Mapping[str, Table], *, records: bool) -> None:
+    def __init__(self, tables: Mapping[str, Table], *, records: bool, columns: Collection[str] | None = None) -> None:
+        """`columns`: those of `exchanges` that the caller uses; None: all."""
         #: True if records are rows too.
         self.with_records = records
         self.rows: Final[dict[str, list[Row]]] = {name: [] for name in tables}
         self.exchanges: list[exchanges.Complete] = []
         self._codes = ErrorCodes(Registry())
+        self._columns = columns
         #: Opened records fields in these exchanges.
         self.opened: list[RecordsField] = []
         #: Indexes of the size columns in rows of records.
@@ -78,7 +80,7 @@ class PendingRows:
 
     def _exchanges(self) -> Iterator[tuple[str, Block]]:
         with exchanges.closed(self.opened):
-            for block in exchanges.blocks(self.exchanges, self._codes):
+            for block in exchanges.blocks(self.exchanges, self._codes, self._columns):
                 yield "exchanges", block
         self.exchanges.clear()
         self.opened.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -34,6 +34,15 @@ _OF_REQUEST: Final[dict[Any, Adds]] = {
     **dict.fromkeys(batches.IN_REQUESTS, batches.add_produced),
 }
 _OF_RESPONSE: Final[dict[Any, Adds]] = dict.fromkeys(batches.IN_RESPONSES, batches.add_fetched)
+#: The tables that a function fills.
+_FILLS: Final[dict[Adds, tuple[str, ...]]] = {
+    share.add: ("share_requests", "acquired", "acknowledgements"),
+    groups.add_heartbeat: ("heartbeats",),
+    groups.add_share_state: ("share_state",),
+    # these note the opened records, which the JSON of `exchanges` leaves out
+    batches.add_produced: ("record_batches", "records", "exchanges"),
+    batches.add_fetched: ("record_batches", "records", "exchanges"),
+}
 #: Stands for the missing request of a response, and its position.
 _NO_REQUEST: Final = (None, None)
 
@@ -45,7 +54,8 @@ class Rows:
     its events fill, `rest` the blocks that are not full at the end; `feed` returns the rows of one event. The row of an
     exchange comes when the exchange is complete, the row of a connection when it ends.
 
-    `records`: add a row for each record too. `wanted`: selects the exchanges that have rows.
+    `records`: add a row for each record too. `wanted`: selects the exchanges that have rows. `columns`: the tables that
+    the caller uses, with their columns; other tables may lack rows, and other columns are null. None: all.
     """
 
     def __init__(
@@ -54,8 +64,13 @@ class Rows:
         *,
         records: bool = False,
         wanted: Callable[[Exchange], bool] | None = None,
+        columns: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        self._held = PendingRows(TABLES, records=records)
+        self._held = PendingRows(TABLES, records=records, columns=None if columns is None else columns.get("exchanges"))
+        used = TABLES if columns is None else columns
+        self._has_exchanges = "exchanges" in used
+        self._of_request = {key: add for key, add in _OF_REQUEST.items() if not used.keys().isdisjoint(_FILLS[add])}
+        self._of_response = {key: add for key, add in _OF_RESPONSE.items() if not used.keys().isdisjoint(_FILLS[add])}
         self._wanted = wanted
         self._takes: Final[dict[type, Callable[[Any], None]]] = {
             Opened: self._opened,
@@ -185,17 +200,18 @@ class Rows:
         held, names = self._held, self.names
         where = connection.where or self._named(connection, first)
         after = connection.last_request if request is None else None
-        held.exchanges.append((exchange, where, asked_at, position, after))
+        if self._has_exchanges:
+            held.exchanges.append((exchange, where, asked_at, position, after))
         if request is not None:
             if request.weird is not UNSET:
                 held.rows["weirds"] += weirds.touched(where, request, first.packet)
-            add = _OF_REQUEST.get(request.api_key)
+            add = self._of_request.get(request.api_key)
             if add is not None:
                 add(held, names, connection, request, exchange)
         if response is not None:
             if response.weird is not UNSET:
                 held.rows["weirds"] += weirds.touched(where, response, first.packet)
-            add = _OF_RESPONSE.get(response.api_key)
+            add = self._of_response.get(response.api_key)
             if add is not None:
                 add(held, names, connection, response, exchange)
 

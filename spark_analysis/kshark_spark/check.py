@@ -36,8 +36,8 @@ class Checked:
     """The result of one capture.
 
     Findings in packet order, the names of their topics if requested, the observed traffic, the notes on its packets
-    (None: not read here, as from tables), how its members fared, a sentence on one member that dominated the work, and
-    the files that were left out because they cannot be read, or not to their end.
+    (None: not read here, as from tables), how its members fared, a sentence on one member that dominated the work, the
+    files that were left out because they cannot be read, or not to their end, and the number of packets read.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -47,6 +47,7 @@ class Checked:
     outcomes: dict[MemberKey, Outcomes] = field(default_factory=dict)
     giant: str | None = field(default=None, compare=False)
     left_out: list[UnreadableInput] = field(default_factory=list, compare=False)
+    packets: int | None = field(default=None, compare=False)
 
 
 def check(

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
@@ -110,10 +110,20 @@ def _run(words: Sequence[str]) -> int:
         case [command, *rest] if command in COMMANDS:
             args = _parser(command).parse(rest)
             need_pyspark()
-            return _RUN[command](args)
+            return _counted(command, _RUN[command], args)
         case [other, *_]:
             raise UsageError(f'no command "{other}"{close_to(other, COMMANDS)} (kshark-spark --help lists them)')
     raise AssertionError(words)
+
+
+def _counted(command: str, run: Callable[[Namespace], int], args: Namespace) -> int:
+    """Run a command; count for `--metrics`."""
+    from kshark_spark.job_metrics import JobMetrics, reported
+
+    args.job = JobMetrics(command)
+    with reported(args.job, getattr(args, "metrics", None)) as codes:
+        codes.append(run(args))
+        return codes[-1]
 
 
 def _parser(command: str) -> Parser:
@@ -140,6 +150,12 @@ def _parser(command: str) -> Parser:
         help="how many tasks can run at a time; default: what Spark has, or may add by dynamic allocation",
     )
     _add_where(parser)
+    parser.add_argument(
+        "--metrics",
+        metavar="FILE",
+        help="write what a scheduler wants to know (captures, bytes, findings, seconds, exit code) as JSON; for "
+        "Prometheus if the name ends in .prom",
+    )
     add_max_request_bytes(parser)
     add_tls_keys(parser)
     parser.add_argument("-q", dest="quiet", action="store_true", help="only the closing summary, no findings")
@@ -189,7 +205,7 @@ def _session(args: Namespace) -> SparkSession:
         print(
             "kshark-spark: starting Spark; run `kshark-spark prepare` once to halve the start-up time", file=sys.stderr
         )
-    return open_session(args.master, pairs(args.conf))
+    return open_session(args.master, pairs(args.conf), source=False)
 
 
 # -- check
@@ -212,12 +228,14 @@ def _check(args: Namespace) -> int:
                 sink.text(f"== {safe(capture)}\n")
             if isinstance(result, UnreadableInput):
                 leave_out(args, result, WHO)
+                args.job.captures["failed"] += 1
                 nothing = max(nothing, NOTHING_JUDGED if isinstance(result, Empty | Destroyed) else 2)
                 continue
             for error in result.left_out:
                 leave_out(args, error, WHO)
             findings = [*filter(chosen, result.findings)]
             printed = collected(findings, args, sink)
+            args.job.judged(printed.counts.verdicts, result.observed.exchanges, result.packets)
             if result.notes is not None:
                 result.notes.leave_out(judged(printed.counts.codes))
                 print_notes_on(result.notes, "the capture" if capture is None else safe(capture))
@@ -317,6 +335,7 @@ def _export(args: Namespace) -> int:
         leave_out(args, error, WHO)
     for name, notes in sorted(chain.from_iterable(written.notes for written in made), key=itemgetter(0)):
         print_notes_on(notes, name if len(captures) > 1 else "the capture")
+    args.job.exported(len(captures), len(export.faults), export.skipped, export.rows)
     return close(export, args, "kshark-spark")
 
 
@@ -372,6 +391,7 @@ def _report(args: Namespace) -> int:
             parts = parts_of_captures(spark, captures, args)
         for name, part in zip(captures, parts, strict=True):
             clear()
+            _count(args, part)
             writing.add(_left_out(part, args, len(captures)), named=len(captures) > 1, name=name if folder else None)
     return writing.close()
 
@@ -385,6 +405,14 @@ def _left_out(read: Read | UnreadableInput, args: Namespace, captures: int) -> R
     for error in read[1]:
         leave_out(args, error, WHO)
     return read
+
+
+def _count(args: Namespace, part: Read | UnreadableInput) -> None:
+    """Count a capture of a report for `--metrics`."""
+    if isinstance(part, UnreadableInput) or part[0] is None:
+        args.job.captures["failed"] += 1
+    else:
+        args.job.judged(part[0].printed.counts.verdicts, part[0].observed.exchanges)
 
 
 # -- prepare
@@ -446,7 +474,14 @@ def _captures(args: Namespace) -> list[list[str]]:
 
     if "-" in args.paths:
         raise UsageError("Spark's workers cannot read standard input; name files")
-    files = [str(path) for path in expand(args.paths, lambda error: leave_out(args, error, WHO))]
+
+    def note(error: UnreadableInput) -> None:
+        leave_out(args, error, WHO)
+        args.job.captures["failed"] += 1
+
+    files = [str(path) for path in expand(args.paths, note)]
     if len(files) == 1:
         need_captures(files)
-    return divided(files, args.each)
+    captures = divided(files, args.each)
+    args.job.name(captures)
+    return captures

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from typing import Final
 
+from kshark_spark.packages import INSTALL
+
 #: Time limit for a JVM to end after it closed the connection.
 _JVM_END_S: Final = 5.0
 #: Patterns of Spark's messages with their explanations. The first match counts; `{0}` is its first group.
@@ -23,9 +25,9 @@ _CAUSES: Final = (
         "or SPARK_LOCAL_DIRS, which has priority",
     ),
     (
-        r"No module named '(pyarrow|numpy|pandas|msgspec|cramjam|crc32c|re2|kshark)",
-        "a worker's Python lacks {0}; install kshark there, or name a Python that has it: --conf "
-        "spark.pyspark.python=PATH",
+        r"No module named '(pyarrow|numpy|pandas|msgspec|cramjam|crc32c|re2|rich|kshark)",
+        f"a worker's Python lacks {{0}}; install kshark there: {{python}} {INSTALL}, or name a Python that has it: "
+        "--conf spark.pyspark.python=PATH",
     ),
     (
         r"(?i)Python in worker has different version[^\d]*([\d.]+)",
@@ -103,8 +105,15 @@ def _explained(text: str) -> str | None:
     for pattern, meaning in _CAUSES:
         match = re.search(pattern, text)
         if match is not None:
-            return meaning.format(*(part or "" for part in match.groups()))
+            return meaning.format(*(part or "" for part in match.groups()), python=_python_of_workers())
     return None
+
+
+def _python_of_workers() -> str:
+    """Return the command that starts the workers' Python, if this process is the driver."""
+    context = sys.modules.get("pyspark.core.context")
+    active = context and context.SparkContext._active_spark_context
+    return getattr(active, "pythonExec", None) or "python3"
 
 
 def _jvm_end(patience_s: float = _JVM_END_S) -> str:

@@ -25,7 +25,8 @@ def prepare() -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         fresh = Path(folder, path.name)
-        spark = open_session("local[2]", {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {recording(fresh)}"})
+        options = {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {recording(fresh)}"}
+        spark = open_session("local[2]", options, source=False)
         gateway: Any = spark.sparkContext._gateway
         try:
             _exercise(spark, folder)

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kshark.errors import UsageError
+from kshark_spark import FILTERS, register
 from kshark_spark.failures import cause, first_line
 from kshark_spark.java import MISSING, find_java
 from kshark_spark.master import LOCAL, check, is_connect, is_here
+from kshark_spark.packages import SPARK, lacking
 from kshark_spark.settings import all_settings, given, submitted
 from kshark_spark.shipping import packed
 
@@ -35,26 +37,37 @@ _NO_PYSPARK: Final = "pyspark is not installed; pip install 'kshark[spark]'"
 
 
 def need_pyspark() -> None:
-    """Raise kshark.UsageError, with the next step, if pyspark is not installed."""
+    """Raise kshark.UsageError, with the next step, if pyspark or a package that it needs is not installed."""
     if importlib.util.find_spec("pyspark") is None:
         raise UsageError(_NO_PYSPARK)
+    wrong = lacking(SPARK)
+    if wrong is not None:
+        raise UsageError(wrong)
 
 
-def open_session(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+def open_session(
+    master: str | None = None, settings: Mapping[str, str] | None = None, *, source: bool = True
+) -> SparkSession:
     """Open a session on `master`, else as set by spark-submit or spark-defaults.conf, else on this machine.
 
-    `settings` have priority over theirs. Raises kshark.UsageError, with the next step, if pyspark or Java is missing,
-    or if nothing answers at the master.
+    `settings` have priority over theirs. `source`: register `format("kshark")`, which takes a second.
+    Raises kshark.UsageError, with the next step, if pyspark or Java is missing, or if nothing answers at the master.
     """
     need_pyspark()
     outside = {} if master is not None and is_connect(master) else given()
     where = master or outside.get("spark.master", LOCAL)
     check(where)
-    if is_connect(where):
-        return _connected(where, settings or {})
+    opened = _connected(where, settings or {}) if is_connect(where) else _started(where, outside, settings or {})
+    if source:
+        register(opened)
+    return opened
+
+
+def _started(where: str, outside: Mapping[str, str], settings: Mapping[str, str]) -> SparkSession:
+    """Open a session whose driver is this process."""
     if not submitted():
         _prepare_java()
-    chosen = all_settings(where, outside, settings or {})
+    chosen = all_settings(where, outside, settings)
     python = chosen.get(_PYTHON, outside.get(_PYTHON))
     if where.startswith("local"):
         # workers would start the first python3 of PATH, which may lack pyarrow
@@ -105,7 +118,7 @@ def _connected(url: str, settings: Mapping[str, str]) -> SparkSession:
     """Open a session on a Spark Connect server; only SQL settings can be changed there."""
     from pyspark.sql import SparkSession
 
-    settings = {"spark.sql.session.timeZone": "UTC", **settings}
+    settings = {"spark.sql.session.timeZone": "UTC", FILTERS: "true", **settings}
     fixed = [name for name in settings if not name.startswith("spark.sql.")]
     if fixed:
         raise UsageError(f"{fixed[0]} cannot be changed through Spark Connect; set it where the server is started")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kshark.errors import UsageError
+from kshark_spark import FILTERS
 from kshark_spark.class_archive import java_options
 from kshark_spark.master import is_here
 
@@ -17,6 +18,7 @@ _OURS: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "FATAL",
     "spark.sql.session.timeZone": "UTC",
+    FILTERS: "true",
     # size of a batch for Python
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "4m",

@@ -8,6 +8,9 @@ Options besides those of `spark.read` (`each`, `since` and `until` have no meani
 | settled | seconds without a change after which the newest file of a series is complete; default: 10 |
 | final | true: all existing files are complete, and the capture ends with them; findings at the end are reported |
 
+With `table` `*` a micro-batch has blocks of all tables but `captures` (kshark_spark.selection), decoded once;
+`kshark_spark.frames.write_tables` writes them from `foreachBatch`.
+
 A micro-batch has the files that were completed since the last one. One task reads it: the engine continues from the
 snapshot of the previous batch, and writes a new one. An offset is the number of accepted files; the state folder lists
 them. So a batch that runs again, after a failure or because its rows are requested twice, produces the same rows. If a
@@ -37,19 +40,19 @@ from kshark.cli.apis import registry
 from kshark.cli.parser import ports
 from kshark.errors import UnreadableInput, UsageError
 from kshark.model import Event, Moment, PacketBatch, Weird
-from kshark.output.parquet import arrow_schema, record_batch
 from kshark.pipeline import Engine
 from kshark.run import Listing
 from kshark.snapshot import load, save
-from kshark.tables import TABLES, Block, Rows
+from kshark.tables import Block, Rows
 from kshark_spark import state
 from kshark_spark.datasource import KsharkDataSource, arguments, is_true, options_of
 from kshark_spark.rotation import File, arrived
 from kshark_spark.rows import few_collections
+from kshark_spark.selection import Selection
 
 _OWN: Final = ("state", "settled", "final")
 #: Options that split captures, or limit their period.
-_WITHOUT: Final = ("each", "since", "until")
+_WITHOUT: Final = ("each", "each_folder", "since", "until", "strict", "filters")
 _SETTLED_S: Final = 10
 _SECOND_NS: Final = 1_000_000_000
 
@@ -63,7 +66,13 @@ class KsharkSource(KsharkDataSource):
     """Tables of captures, and of a continuous capture."""
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return RotatedReader(self.options, self._table(), schema.names)
+        return RotatedReader(self.options, Selection.of(self._table(), schema))
+
+
+class FilteredSource(KsharkSource):
+    """The source for sessions that pass the conditions of `where`."""
+
+    has_filters = True
 
 
 @dataclass
@@ -80,14 +89,14 @@ class MicroBatch(InputPartition):
 
 
 class RotatedReader(DataSourceStreamReader):
-    """Reads the requested columns of one table."""
+    """Reads the selected tables and columns."""
 
-    def __init__(self, options: Mapping[str, str], table: str, columns: Sequence[str]) -> None:
+    def __init__(self, options: Mapping[str, str], selection: Selection) -> None:
         given = {name.lower(): value for name, value in options.items()}
         for name in _WITHOUT:
             if name in given:
                 raise UsageError(f"a stream has no option {name}: it is one continuous capture")
-        if table == "captures":
+        if [*selection.columns] == ["captures"]:
             raise UsageError("a stream has no end, and a row of captures is written at the end; export its files")
         if "state" not in given:
             raise UsageError('a stream needs a folder for its state; name one with option("state", DIR)')
@@ -99,7 +108,7 @@ class RotatedReader(DataSourceStreamReader):
             0 if (final := is_true("final", given.get("final", "false"))) else _seconds(given.get("settled"))
         )
         self._final = final
-        self._table, self._columns = table, list(columns)
+        self._selection = selection
 
     @cached_property
     def _state(self) -> state.State:
@@ -135,13 +144,12 @@ class RotatedReader(DataSourceStreamReader):
         if not isinstance(partition, MicroBatch):  # Spark passes this if there is no partition
             return
         few_collections()
-        schema = arrow_schema(TABLES[self._table])
         run = self._run(partition.begin)
         for _ in played(run, partition.files[: partition.reread]):
             pass
         for table, block in played(run, partition.files[partition.reread :], final=partition.final):
-            if table == self._table:
-                yield record_batch(schema, block).select(self._columns)
+            if (batch := self._selection.batch(table, block)) is not None:
+                yield batch
         if not partition.final:
             state.write(state.snapshot(self._folder, partition.begin + len(partition.files)), save(*run))
 
@@ -151,7 +159,7 @@ class RotatedReader(DataSourceStreamReader):
             engine, listing, rows = load(state.snapshot(self._folder, begin).read_bytes(), apis)
             return engine, listing, rows
         options = replace(
-            options_of(self._args, self._table),
+            options_of(self._args, self._selection.columns),
             kafka_ports=ports(self._args),
             tls_keys=self._args.tls_keys,
             max_request_bytes=self._args.max_request_bytes,
@@ -159,7 +167,7 @@ class RotatedReader(DataSourceStreamReader):
         return (
             Engine(options, apis),
             Listing(apis, waits=False),
-            Rows(_name(self._paths[0]), records=self._table == "records"),
+            Rows(_name(self._paths[0]), records="records" in self._selection.columns),
         )
 
 

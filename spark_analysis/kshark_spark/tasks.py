@@ -38,9 +38,19 @@ def spread(sizes: Sequence[int], cores: int) -> list[list[int]]:
     """Return the items of each task, by index: the largest first, each to the task with the fewest bytes so far.
 
     The longest task takes at most 4/3 of the best distribution's (R. L. Graham, Bounds on Multiprocessing Timing
-    Anomalies, 1969).
+    Anomalies, 1969), and at most 1.5 times the mean, unless it has a single item.
     """
     number = max(1, min(len(sizes), max(_TASKS_PER_CORE * cores, -(-sum(sizes) // TASK_BYTES))))
+    while True:
+        tasks = _spread(sizes, number)
+        longest = max(tasks, key=lambda task: sum(sizes[item] for item in task))
+        if len(longest) <= 1 or number * sum(sizes[item] for item in longest) <= 1.5 * sum(sizes):
+            return tasks
+        number += 1 + number // 8
+
+
+def _spread(sizes: Sequence[int], number: int) -> list[list[int]]:
+    """Return the items of `number` tasks."""
     filled = [(0, task) for task in range(number)]
     heapify(filled)
     tasks: list[list[int]] = [[] for _ in range(number)]

@@ -12,6 +12,7 @@ import time
 import venv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,12 @@ def kshark_spark(
 def outside(**environment: str) -> dict[str, str]:
     """The environment, without what tells processes where kshark is."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | environment
+
+
+def is_editable() -> bool:
+    """True if kshark is installed from this folder, as `make setup` does it: then nothing else need say where it is."""
+    told = [found.read_text("direct_url.json") or "" for found in distributions(name="kshark")]
+    return any('"editable": true' in text and str(ROOT) in text for text in told)
 
 
 def java_home() -> str:

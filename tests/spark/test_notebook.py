@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.shared import ROOT, pythonpath
-from tests.spark.commands import needs_java
+from tests.spark.commands import is_editable, needs_java, outside
 
 NOTEBOOK = ROOT / "spark_analysis/notebook.ipynb"
 needs_charts = pytest.mark.skipif(
@@ -45,9 +45,9 @@ def test_the_notebook_shows_what_is_stored_in_it(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     target = tmp_path / NOTEBOOK.name
     command = [sys.executable, "-m", "tests.spark.notebook", str(NOTEBOOK), str(target)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": pythonpath()}, cwd=ROOT, check=False
-    )
+    # as users have it, if kshark is installed from this folder
+    environment = outside() if is_editable() else {**os.environ, "PYTHONPATH": pythonpath()}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     stored = shown(NOTEBOOK)
     assert shown(target) == stored

@@ -63,9 +63,7 @@ def test_no_grpc(tmp_path: Path) -> None:
 def test_a_worker_s_python_without_pyarrow(tmp_path: Path) -> None:
     python = python_without(tmp_path, "pyarrow")
     done = kshark_spark("check", EPOCHS, *HERE, "--conf", f"spark.pyspark.python={python}")
-    assert says(done, "a worker's Python lacks pyarrow; install kshark there, or name a Python that has it"), (
-        done.stderr
-    )
+    assert says(done, f"a worker's Python lacks pyarrow; install kshark there: {python} -m pip install"), done.stderr
 
 
 def test_a_worker_s_python_that_is_not_there(tmp_path: Path) -> None:

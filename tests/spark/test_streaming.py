@@ -29,6 +29,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kshark.tables import TABLES
 from kshark_spark.datasource import CaptureReader, arguments
+from kshark_spark.frames import write_tables
+from kshark_spark.selection import Selection
 from kshark_spark.state import snapshots
 from kshark_spark.streaming import RotatedReader
 
@@ -55,7 +57,7 @@ def comparable(row: dict[str, Any]) -> str:
 
 def of_batch(folder: Path, table: str) -> list[str]:
     """The rows of `spark.read` of that folder."""
-    reader = CaptureReader(arguments({"path": str(folder)}), table, columns(table))
+    reader = CaptureReader(arguments({"path": str(folder)}), Selection({table: columns(table)}))
     return [comparable(row) for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
 
 
@@ -86,7 +88,7 @@ class Spark:
 
     def killed(self) -> None:
         given = {"path": f"file://{self.folder}", "state": str(self.folder.with_name("state")), **self.options}
-        self.reader = RotatedReader(given, self.table, columns(self.table))
+        self.reader = RotatedReader(given, Selection({self.table: columns(self.table)}))
         self.offsets = self.offsets or [self.reader.initialOffset()]
 
     def final(self) -> None:
@@ -320,11 +322,13 @@ def test_a_stream_needs_a_folder_and_a_state_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(
         UsageError, match='a stream needs a folder for its state; name one with option\\("state", DIR\\)'
     ):
-        RotatedReader({"path": str(tmp_path)}, "findings", [])
+        RotatedReader({"path": str(tmp_path)}, Selection({"findings": []}))
     packets = packets_of(EPOCHS)
     (tmp_path / "other").mkdir()
     with pytest.raises(UsageError, match="in: not a folder; a stream reads the captures of a folder or a pattern"):
-        RotatedReader({"path": str(tmp_path / "in"), "state": str(tmp_path / "other")}, "findings", []).latestOffset()
+        RotatedReader(
+            {"path": str(tmp_path / "in"), "state": str(tmp_path / "other")}, Selection({"findings": []})
+        ).latestOffset()
     rotated(tmp_path / "in", packets, [0, 200, 400])
     Spark(tmp_path / "in", "findings", {"table": "findings", "settled": "0"}).batch()
     with pytest.raises(UsageError, match=r"the state of another stream \(table findings\); use one folder per stream"):
@@ -351,43 +355,48 @@ def test_a_checkpoint_without_its_state_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_spark_goes_on_from_its_checkpoint_and_findings_are_those_of_a_batch(spark: Any, tmp_path: Path) -> None:
+def test_spark_goes_on_from_its_checkpoint_and_tables_are_those_of_a_batch(spark: Any, tmp_path: Path) -> None:
+    """Two tables, of which each micro-batch is decoded once."""
     packets = packets_of(RESTART)
-    edges = [0, 400, 900, 1300, len(packets)]
+    edges = [0, 700, len(packets)]
     from pyspark.errors import StreamingQueryException
+
+    def write(blocks: Any, batch: int) -> None:
+        write_tables(blocks, tmp_path / "out", batch)
 
     def run(**options: str) -> None:
         stream = (
             spark.readStream.format("kshark")
-            .option("table", "findings")
+            .option("table", "findings,flows")
             .option("state", str(tmp_path / "state"))
             .options(**options)
         )
         query = (
             stream.load(str(tmp_path / "in"))
-            .writeStream.format("parquet")
+            .writeStream.foreachBatch(write)
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
         )
         for attempts_left in reversed(range(5)):
             try:
-                query.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+                query.trigger(availableNow=True).start().awaitTermination()
                 return
             except StreamingQueryException as error:
                 # Spark gives its Python worker 10 s to start, however busy the machine is
                 if not attempts_left or "failed to connect back" not in str(error):
                     raise
 
-    for number in range(4):
+    for number in range(2):
         rotated(tmp_path / "in", packets, edges[number : number + 2], number)
         run(settled="3600") if number % 2 else run()
     run(final="true")
-    batch = spark.read.format("kshark").option("table", "findings").load(str(tmp_path / "in"))
-    told = spark.read.parquet(str(tmp_path / "out"))
-    assert told.schema == batch.schema
-    rows = [
-        apart_from_events([comparable(row.asDict(recursive=True)) for row in frame.collect()])
-        for frame in (told, batch)
-    ]
-    assert rows[0]
-    assert rows[0] == rows[1]
-    assert {row.capture for row in told.select("capture").distinct().collect()} == {"in"}
+    for table in ("findings", "flows"):
+        batch = spark.read.format("kshark").option("table", table).load(str(tmp_path / "in"))
+        told = spark.read.parquet(str(tmp_path / "out" / table)).drop("batch")
+        assert told.schema == batch.schema
+        rows = [
+            apart_from_events([comparable(row.asDict(recursive=True)) for row in frame.collect()])
+            for frame in (told, batch)
+        ]
+        assert rows[0]
+        assert rows[0] == rows[1]
+        assert {row.capture for row in told.select("capture").distinct().collect()} == {"in"}
