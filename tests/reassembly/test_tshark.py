@@ -51,7 +51,7 @@ def ours(capture: Path) -> Heard:
             segments, _ = link.feed(item)
             for each in stage.feed(segments).items:
                 heard.take(each)
-    for each in stage.close(link.end, whole=False).items:
+    for each in stage.close(link.end).items:
         heard.take(each)
     return heard
 
