@@ -59,6 +59,7 @@ def test_what_judges_rules_accepts_them(followed: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_spark_finds_what_check_finds(followed: Path) -> None:
     here = run(followed, *KSHARK, "check", "-T", "json", "talk.pcap")
     assert run(followed, *SPARK, "check", "-T", "json", "talk.pcap") == here

@@ -39,7 +39,7 @@ def fetched() -> None:
                 Plan(release, 1, STEPS, scenarios=True),
                 id=release,
                 # the others: python -m tests.broker
-                marks=() if release in (min(RELEASES), max(RELEASES)) else pytest.mark.slow,
+                marks=() if release == max(RELEASES) else pytest.mark.slow,
             )
             for release in RELEASES
         ),
@@ -58,6 +58,7 @@ def test_brokers_answer_as_foretold(plan: Plan, tmp_path: Path) -> None:
     assert counts["right"] > counts["wrong"]
 
 
+@pytest.mark.slow
 def test_what_members_get_of_the_next_leader_is_foretold(tmp_path: Path) -> None:
     try:
         assert moves("4.3.1", seed=1, times=3, rounds=4, folder=tmp_path) == 0

@@ -17,7 +17,7 @@ from kshark.registry import kafka_registry
 from tests.packets import batch
 from tests.property.mangled import dropped, packets_of
 from tests.property.told import value_of
-from tests.shared import CAPTURES, SHARED_CAPTURES, every
+from tests.shared import CAPTURES, SHARED_CAPTURES, every, sample_of
 from tests.ticks import Item, judged, with_ticks, with_wrong_ticks, without_explanation
 
 #: More packets take too long.
@@ -78,6 +78,10 @@ def test_a_clock_that_jumps_accuses_nobody(name: str) -> None:
 
 
 @pytest.mark.sweep(quick=4)
-@pytest.mark.parametrize("capture", every(OTHERS), ids=lambda path: path and f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize(
+    "capture",
+    every(sample_of(OTHERS, min(60, len(OTHERS)), 1)),
+    ids=lambda path: path and f"{path.parent.name}-{path.stem}",
+)
 def test_other_captures(capture: Path) -> None:
     same_with_ticks(batches_of(capture), capture.name)

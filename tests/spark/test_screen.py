@@ -151,7 +151,7 @@ def tables_of(spark: Any, talks: dict[str, list[Event]], folder: Path) -> Tables
     return exported(spark, folder)
 
 
-@pytest.mark.parametrize("conversations", [15, pytest.param(80, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("conversations", [6, pytest.param(80, marks=pytest.mark.slow)])
 def test_who_passes_unseen_has_no_finding(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conversations: int
 ) -> None:
@@ -171,7 +171,7 @@ def test_who_passes_unseen_has_no_finding(
     assert passed > sum(seen.sessions for _, seen in expected.values()) / 3, "a screen that stops everybody is none"
 
 
-@pytest.mark.parametrize("conversations", [12, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("conversations", [6, pytest.param(60, marks=pytest.mark.slow)])
 def test_tables_give_the_findings_of_conversations(spark: Any, tmp_path: Path, conversations: int) -> None:
     """Where nearly nobody is plain."""
     from kshark_spark.check import check
