@@ -252,7 +252,7 @@ def _parts(
                 continue
             part.begin(capture)
             _write(source, part, args)
-            part.end(source.packets, host_of(files))
+            part.end(source.packets, host_of(files), source.faults)
         except UnreadableInput as error:
             if only:
                 raise

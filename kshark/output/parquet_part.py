@@ -24,6 +24,7 @@ from kshark.output.parquet_files import FILE_BYTES, PartFile, PartFiles, without
 from kshark.output.parquet_partitions import Partitions
 from kshark.tables import Rows
 from kshark.tables.capture_summary import Ended
+from kshark.tables.captures import name_of_fault
 
 if TYPE_CHECKING:
     from kshark.conditions.filter import Filter
@@ -100,6 +101,7 @@ class PartWriter:
         self._files = attempt.files()
         self._captures: list[Capture] = []
         self._faults: dict[str, str] = {}
+        self._left_out: list[str] = []
         self._skipped = 0
         takes = None if wanted is None else wanted.takes
         self._rows = Rows("", records=attempt.options.get("records", False), wanted=takes)
@@ -114,8 +116,15 @@ class PartWriter:
         self._begun = time.perf_counter()
         self._rows.begin(capture.name)
 
-    def end(self, packets: int, host: str | None = None) -> None:
-        """End a capture: add its row to `captures`. `host`: kshark.capture.host.host_of its files."""
+    def end(self, packets: int, host: str | None = None, left_out: Iterable[UnreadableInput] = ()) -> None:
+        """End a capture: add its row to `captures`, and one to `faults` for each of its files that was left out.
+
+        `host`: kshark.capture.host.host_of its files.
+        """
+        for error in left_out:
+            self._left_out.append(str(error))
+            if str(error) not in self._attempt.faults:
+                self._rows.fault(name_of_fault(error), error)
         self._rows.end(ended(self._current, packets, host, time.perf_counter() - self._begun))
 
     def skip(self) -> None:
@@ -152,4 +161,4 @@ class PartWriter:
         """Complete the files."""
         self._files.add(self._rows.rest(), self._rows.names)
         files = without(self._attempt.place, self._attempt.id, self._files.close(), self._faults)
-        return Part(files, self._captures, [*self._faults.values()], self._skipped)
+        return Part(files, self._captures, [*self._faults.values(), *self._left_out], self._skipped)

@@ -10,6 +10,7 @@ from typing import Final
 
 from kshark.capture.files import sizes_of
 from kshark.capture.paths import parted
+from kshark.errors import UnreadableInput
 
 #: A capture's name and its files.
 Named = tuple[str, Sequence[str]]
@@ -64,3 +65,8 @@ def grouped(captures: Sequence[Named], parallelism: int) -> list[list[Named]]:
         tasks[-1].append(capture)
         filled += bytes
     return tasks
+
+
+def name_of_fault(error: UnreadableInput) -> str:
+    """Return the name of the file that was left out, with which the message begins."""
+    return PurePath(error.file or str(error).partition(": ")[0]).name

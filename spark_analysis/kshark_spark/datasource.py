@@ -28,7 +28,6 @@ from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from pathlib import PurePath
 from time import perf_counter
 from typing import Final
 
@@ -53,7 +52,7 @@ from kshark.output.manifest import capture_of
 from kshark.output.parquet_part import ended
 from kshark.pipeline import Options
 from kshark.tables import COMMON, Block, Rows
-from kshark.tables.captures import capture_names
+from kshark.tables.captures import capture_names, name_of_fault
 from kshark_spark.bounds import Bounds
 from kshark_spark.selection import Selection, ddl_of
 from kshark_spark.tasks import spread
@@ -163,7 +162,7 @@ class CaptureReader(DataSourceReader):
                     yield batch
         rows = Rows("")
         for error in partition.left_out:
-            rows.fault(_name_of(error), error)
+            rows.fault(name_of_fault(error), error)
         for table, block in rows.rest():
             if (batch := self._selection.batch(table, block)) is not None:
                 yield batch
@@ -186,7 +185,7 @@ class CaptureReader(DataSourceReader):
                 for page in self._pages(source, columns):
                     yield from rows.page(page)
                 for error in source.faults:
-                    rows.fault(_name_of(error), error)
+                    rows.fault(name_of_fault(error), error)
                 if "captures" in tables:
                     capture = capture_of(name, files, {})
                     rows.end(ended(capture, source.packets, host_of(files), perf_counter() - begun))
@@ -207,11 +206,6 @@ class CaptureReader(DataSourceReader):
         for page, results in analysed(source) if is_judged else zip(source, repeat(())):
             yield filter(shown, page)
             yield filter(shown, results)
-
-
-def _name_of(error: UnreadableInput) -> str:
-    """Return the name of the file, with which the message begins."""
-    return PurePath(str(error).partition(": ")[0]).name
 
 
 class FilteredReader(CaptureReader):

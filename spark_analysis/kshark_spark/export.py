@@ -120,12 +120,14 @@ def _together(captures: Sequence[Named], attempt: Attempt, options: Options) -> 
                 part.skip()
                 continue
             part.begin(capture)
-            packets = Packets(Captures(files, left_out.append if len(files) > 1 else None))
+            own_left_out: list[UnreadableInput] = []
+            packets = Packets(Captures(files, own_left_out.append if len(files) > 1 else None))
             for page, results in analysed(Engine(options).pages(packets)):
                 own.add(page)
                 part.page(page)
                 part.page(results)
-            part.end(packets.count, host_of(files))
+            part.end(packets.count, host_of(files), own_left_out)
+            left_out += own_left_out
         except UnreadableInput as error:
             part.fault(name, error)
         notes.append((name, own))

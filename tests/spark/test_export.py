@@ -254,14 +254,15 @@ def test_commits_of_a_job_that_ends_stay_and_the_rest_is_added(tmp_path: Path, m
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("each", [["--each"], []], ids=["each", "as one"])
 def test_files_that_are_no_captures_have_a_row_in_faults_once(
-    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], each: list[str]
 ) -> None:
     """The same from both engines, and however often the job runs."""
     folder, rows = odd_files(tmp_path / "odd"), []
     for main, name in ((kshark_spark.cli.main, "spark"), (kshark.cli.main, "one")):
         for _ in range(2):
-            assert main(["export", str(folder), "--each", "-o", str(tmp_path / name), "--resume"]) == 2
+            assert main(["export", str(folder), *each, "-o", str(tmp_path / name), "--resume"]) == 2
         assert "nothing new in" in capsys.readouterr().err
         rows.append(sorted(faults_of(tmp_path / name)))
     assert [row[:2] for row in rows[0]] == [
