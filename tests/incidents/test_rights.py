@@ -19,7 +19,7 @@ def client(talk: Conversation, client_id: str = "c1") -> Connection:
 def found(talk: Conversation) -> list[tuple[str, str, str | None]]:
     """Verdict, sentence without times, and cause of each."""
     return [
-        (finding.verdict, finding.argument.partition(", from ")[0], finding.cause)
+        (finding.verdict, finding.argument.partition(", from ")[0].partition(", at ")[0], finding.cause)
         for finding in incidents(talk)
         if finding.code == "NOT_AUTHORIZED"
     ]
@@ -84,6 +84,16 @@ def test_refused_credentials_are_told_apart() -> None:
     assert found(talk) == [
         ("note", "Broker 10.0.0.9:9092 refused the credentials of client c1 (10.0.0.3) in 2 requests", "credentials")
     ]
+
+
+def test_the_group_that_is_described_is_not_the_topic() -> None:
+    talk = Conversation()
+    asked = client(talk).ask(77, "ShareGroupDescribe", 1, {"group_ids": ["g"], "include_authorized_operations": False})
+    empty = {"error_message": None, "group_state": "", "group_epoch": 0, "assignment_epoch": 0, "assignor_name": ""}
+    group = {"error_code": int(E.TOPIC_AUTHORIZATION_FAILED), "group_id": "g", "members": [], **empty}
+    asked.answered(None, throttle_time_ms=0, groups=[{**group, "authorized_operations": 0}])
+    ((_, text, _),) = found(talk)
+    assert text == "Client c1 (10.0.0.3) lacks DESCRIBE on the topic: 1 request refused (ShareGroupDescribe)"
 
 
 def test_other_errors_are_none() -> None:

@@ -22,7 +22,7 @@ from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_named, listed, span
 from kshark.incidents.watcher import Awaited, Watcher
 from kshark.model import Exchange, Flow, Message, Witness
-from kshark.units import counted
+from kshark.units import clock, counted
 from kshark_dissectors.enums import ErrorCode, ResourceType
 from kshark_dissectors.permissions import NEEDED, RESOURCES
 
@@ -88,7 +88,8 @@ class _Refused:
         who = client_named(self.flow, self.client.client_id)
         apis = listed(f"{api} ×{times}" if times > 1 else api for api, times in self.apis.most_common())
         times = counted(self.apis.total(), "request")
-        when = span(self.since, self.last)
+        at = f"at {clock(self.since.time_ns, 3)} (packet {self.since.packet})"
+        when = at if self.since == self.last else span(self.since, self.last)
         if self.is_unknown:
             text = f"Broker {self.client.broker} refused the credentials of {who} in {times}, {when}"
         else:
@@ -172,6 +173,8 @@ class Rights(Watcher):
         needed = NEEDED.get(request.api_key, {}) if isinstance(request.api_key, int) else {}
         operation = needed.get(resource)
         name = placed.name or self.scene.names.by_id.get(placed.topic_id or "") or placed.topic_id
+        if name is not None and name in _groups(request):
+            name = None  # the group that is described, not the topic that it reads
         if resource in _FIELDS:
             name = _named(request, _FIELDS[resource]) or placed.name
         elif resource is not ResourceType.TOPIC:
@@ -180,6 +183,12 @@ class Rights(Watcher):
         return _Right(
             "a right" if operation is None else operation.name, f"the {kind}" if not name else kind, name or ""
         )
+
+
+def _groups(request: Message) -> Sequence[str]:
+    """Return the groups that a request asks about."""
+    groups = getattr(request.body, "group_ids", None)
+    return groups if isinstance(groups, list) else ()
 
 
 def _named(request: Message, field: str) -> str | None:
