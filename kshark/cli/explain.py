@@ -33,7 +33,7 @@ from kshark.output.layouts import api_lines, enum_lines, structure_lines
 from kshark.output.metric_entries import metric_named, metrics_lines, named_lines
 from kshark.output.occurrences import common_lines, occurrences
 from kshark.output.occurrences import field_lines as occurrence_lines
-from kshark.output.releases import life_lines, release_lines, whole_life_lines
+from kshark.output.releases import life_lines, release_lines, rights_lines, whole_life_lines
 from kshark.output.rule_table import rule_lines, rule_objects
 from kshark.output.sink import Sink
 from kshark.output.spans import CODE, DIM, PLAIN, Line
@@ -199,6 +199,7 @@ def _api(key: int, apis: Registry) -> Iterator[Line]:
         return
     yield from api_lines(api, apis)
     yield from release_lines(key)
+    yield from rights_lines(key)
     yield from life_lines(key, apis)
     yield from api_error_lines(api.name)
 

@@ -1,4 +1,6 @@
-"""`kshark explain`: Kafka releases with the versions of an API, and the API's place in the life of a share group."""
+"""`kshark explain`: of an API the Kafka releases that have it, the rights that it needs, and its place in the life of a
+share group.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typing import Final
 
 from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line
 from kshark.registry import Registry
+from kshark_dissectors.permissions import NEEDED
 from kshark_dissectors.releases import RELEASES, SPOKEN
 from kshark_dissectors.share_life import LIFE, LifeStep
 
@@ -43,6 +46,17 @@ def release_lines(key: int) -> Iterator[Line]:
 
 def _last(versions: str) -> str:
     return versions.removesuffix(_UNSTABLE).rpartition("-")[2]
+
+
+def rights_lines(key: int) -> Iterator[Line]:
+    """Return the rights that a client needs for an API; nothing if it needs none."""
+    needed = NEEDED.get(key)
+    if needed is None:
+        return
+    yield []
+    yield [("rights", API), ("  that a client needs (kafka-acls) for what the request is about", DIM)]
+    for resource, operation in needed.items():
+        yield [(f"  {operation.name}", VALUE), (f" on {resource.name}", PLAIN)]
 
 
 def life_lines(key: int, registry: Registry) -> Iterator[Line]:

@@ -240,3 +240,10 @@ def test_queries_are_about_the_tables_for_two_engines(kshark: Run, words: list[s
     done = kshark("explain", *words)
     assert (done.code, done.out, "--sql" in done.err) == (2, "", True)
     assert len(done.err.splitlines()) == 1
+
+
+def test_an_api_s_rights(kshark: Run) -> None:
+    lines = kshark("explain", "ShareGroupHeartbeat").lines
+    at = next(at for at, line in enumerate(lines) if line.startswith("rights"))
+    assert lines[at + 1 : at + 4] == ["  READ on GROUP", "  DESCRIBE on TOPIC", ""]
+    assert not any(line.startswith("rights") for line in kshark("explain", "ApiVersions").lines)

@@ -34,6 +34,7 @@ SHARED = {
     "streams_structs",
     "topics",
     "releases",
+    "permissions",
     "share_life",
     "sensitive",
 }

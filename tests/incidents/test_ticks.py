@@ -27,6 +27,7 @@ from tests.incidents import (
     test_network,
     test_requests,
     test_retries,
+    test_rights,
     test_sasl,
     test_session_table,
     test_throttling,
@@ -99,6 +100,13 @@ def login_expired() -> Conversation:
     return talk
 
 
+def unauthorized() -> Conversation:
+    """The last refusal is a moment ago."""
+    talk = Conversation()
+    test_rights.heartbeat(test_rights.client(talk), "billing", ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return talk
+
+
 def handshake_failed() -> Conversation:
     talk = Conversation()
     test_tls.fails(talk, 0, trusts=False)
@@ -114,6 +122,7 @@ OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "CLOSED_INSTEAD_OF_ANSWER": (closed_on, 300),
     "SASL_SESSION_EXPIRED": (login_expired, 3 * 60 + 300),
     "TLS_HANDSHAKE_FAILED": (handshake_failed, 300),
+    "NOT_AUTHORIZED": (unauthorized, 300),
 }
 
 
@@ -211,6 +220,7 @@ LASTS: dict[str, tuple[Callable[[], Conversation], float]] = {
     "ENDPOINT_UNREACHABLE": (unreachable, 0),
     "THROTTLED": (waiting, 0),
     "SESSION_TABLE_FULL": (table_full, 0),
+    "NOT_AUTHORIZED": (unauthorized, 0),
 }
 
 

@@ -87,6 +87,7 @@ CAUSES: Final = {
     "transaction_open": "the previous transaction was still being completed",
     "others_refused": "other parts of the request were refused, so the broker did not try this one",
     "not_authorized": "an access control list does not allow it",
+    "credentials": "the broker does not accept the client's credentials (SASL)",
     # What a client did not do after a refusal, before it sent the request again.
     "no_metadata_refresh": "the client did not ask for the partition's leader again (Metadata)",
     "no_coordinator_lookup": "the client did not ask for the coordinator again (FindCoordinator)",
@@ -132,6 +133,8 @@ ADVICE: Final = {
     "session, report it to the broker's vendor with these packets, and acknowledge with ShareAcknowledge meanwhile.",
     "broker_closed": "Look into the broker's log at this time: a broker closes a connection when it cannot read a "
     "request, when it shuts down, and when its own work on the request failed.",
+    "credentials": "Correct the client's user and password (sasl.jaas.config), or create the user: kafka-configs "
+    "--alter --entity-type users. The broker's log has the reason.",
     "not_authorized": "Correct the credentials or grant the right (kafka-acls). Until then stop the client: it gets "
     "the same answer each time.",
 }

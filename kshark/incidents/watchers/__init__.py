@@ -13,6 +13,7 @@ from kshark.incidents.watchers.members import Members
 from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.requests import Requests
 from kshark.incidents.watchers.retries import Retries
+from kshark.incidents.watchers.rights import Rights
 from kshark.incidents.watchers.sasl import SaslSessions
 from kshark.incidents.watchers.session_table import SessionTables
 from kshark.incidents.watchers.throttling import Throttling
@@ -34,6 +35,7 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     Endpoints,
     ClosedOn,
     SaslSessions,
+    Rights,
 )
 #: APIs whose whole bodies watchers read, and codes of the weirds that they take.
 APIS: Final = frozenset().union(*(apis for watcher in WATCHERS for apis in (watcher.apis, watcher.requests) if apis))
