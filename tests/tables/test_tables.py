@@ -479,3 +479,17 @@ def test_every_column_says_what_it_is() -> None:
     assert [
         f"{table.name}.{column.name}" for table in TABLES.values() for column in table.columns if len(column.about) < 5
     ] == []
+
+
+def test_records_are_read_without_their_exchanges() -> None:
+    """As `format("kshark")` reads the table records alone."""
+    options = Options(records=True, embedded=True)
+    every, alone = (
+        Rows("c", records=True, columns=columns)
+        for columns in (None, {"records": [column.name for column in TABLES["records"].columns]})
+    )
+    found = []
+    for rows in (every, alone):
+        blocks = [*(block for page in pages([CAPTURES / "small-zstd.pcap"], options) for block in rows.page(page))]
+        found.append([row for name, block in (*blocks, *rows.rest()) if name == "records" for row in block.rows()])
+    assert found[0] == found[1] != []
