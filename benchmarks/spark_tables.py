@@ -133,10 +133,10 @@ def _processes() -> Iterator[tuple[int, int, int]]:
     """Number, parent and ticks of each process."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            told = path.read_text().rpartition(")")[2].split()
+            stat = path.read_text().rpartition(")")[2].split()
         except OSError:  # it ended meanwhile
             continue
-        yield int(path.parent.name), int(told[1]), sum(map(int, told[11:13]))
+        yield int(path.parent.name), int(stat[1]), sum(map(int, stat[11:13]))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,20 +107,6 @@ def renumbered(weird: Weird, by: int) -> Weird:
     """Return a weird whose packets have numbers greater by `by`."""
     first = weird.first_packet
     return msgspec.structs.replace(weird, packet=weird.packet + by, first_packet=None if first is None else first + by)
-
-
-class Packets:
-    """The items of a capture; `count` is the number of packets in those so far."""
-
-    def __init__(self, items: Iterable[PacketBatch | Weird]) -> None:
-        self._items = items
-        self.count = 0
-
-    def __iter__(self) -> Iterator[PacketBatch | Weird]:
-        for item in self._items:
-            if isinstance(item, PacketBatch):
-                self.count += len(item.number)
-            yield item
 
 
 def open_captures(paths: Sequence[str | Path]) -> Captures:

@@ -32,7 +32,7 @@ def _host(file: str) -> str | None:
     try:
         capture = open_capture(file)
     except (OSError, UnreadableInput):
-        return None  # whoever reads the capture reports it
+        return None  # the reader of the capture reports it
     capture.close()
     return described(capture.head)
 

@@ -139,8 +139,8 @@ def ranked(report: facts.Report) -> list[Row]:
     rows = []
     for capture in report.captures:
         assert capture.page is not None  # of several captures each has a page
-        told = headlines.get(capture.name, ())
-        first = next((one for one in told if one.kind != "capture"), next(iter(told), None))
+        own = headlines.get(capture.name, ())
+        first = next((one for one in own if one.kind != "capture"), next(iter(own), None))
         about = first.text if first is not None else capture.page.text
         codes = " ".join(dict.fromkeys(one.code for one in capture.findings))
         rows.append(Row(capture, capture.page, about, codes))

@@ -45,7 +45,7 @@ def whole(files: Sequence[str], options: Options, *, coverage: bool = False) -> 
         run.page(page)
     run.close()
     checked = Checked([*run.findings], run.topics, run.observed, notes, run.outcomes, left_out=left_out)
-    checked.packets = engine.front.link.end.packet
+    checked.packets = engine.front.link.packets
     if captures.locate is not None:
         add_places(checked.findings, captures.locate)
     return checked

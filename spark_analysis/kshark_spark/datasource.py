@@ -42,10 +42,9 @@ from kshark.capture.files import sizes_of
 from kshark.capture.host import host_of
 from kshark.cli import export
 from kshark.cli.each import divided
-from kshark.cli.ending import fault
 from kshark.cli.parser import Parser
 from kshark.cli.source import Source, leave_out
-from kshark.errors import Failed, UnreadableInput, UsageError
+from kshark.errors import UnreadableInput, UsageError
 from kshark.face import analysed
 from kshark.model import Event
 from kshark.output.manifest import capture_of
@@ -55,7 +54,7 @@ from kshark.tables import COMMON, Block, Rows
 from kshark.tables.captures import capture_names, name_of_fault
 from kshark_spark.bounds import Bounds
 from kshark_spark.selection import Selection, ddl_of
-from kshark_spark.tasks import spread
+from kshark_spark.tasks import failed, spread
 
 #: Tables with results of the analysis, which takes half of the time of a read that needs it.
 JUDGED_TABLES: Final = frozenset({"findings", "sessions", "steps", "captures"})
@@ -192,7 +191,7 @@ class CaptureReader(DataSourceReader):
         except Exception as error:
             if fails or self._is_strict:
                 raise
-            wrong = error if isinstance(error, UnreadableInput) else Failed(f"{name}: {fault(error)}")
+            wrong = error if isinstance(error, UnreadableInput) else failed(name, error)
             leave_out(self._args, wrong)
             rows.fault(name, wrong)
         yield from rows.rest()

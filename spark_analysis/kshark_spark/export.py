@@ -14,17 +14,16 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kshark.capture.captures import Captures, Packets
+from kshark.capture.captures import Captures
 from kshark.capture.host import host_of
-from kshark.cli.ending import fault
-from kshark.errors import Error, Failed, UnreadableInput, WorkerLost
+from kshark.errors import Error, UnreadableInput
 from kshark.face import analysed
 from kshark.output.notes import Notes
 from kshark.output.parquet_part import Attempt, Part, PartWriter
 from kshark.pipeline import Engine, Options
 from kshark.tables.captures import Named, grouped
-from kshark_spark.failures import is_worker_lost
 from kshark_spark.rows import read_all, results
+from kshark_spark.tasks import by_halves, failed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,19 +78,14 @@ def _in_order(jobs: Sequence[Sequence[Named]], work: Callable[[Sequence[Named]],
 
 
 def _job(spark: SparkSession, attempt: Attempt, options: Options, cores: int, captures: Sequence[Named]) -> Written:
-    """Write the tables of these captures by Spark's workers; if workers die, find the capture that kills them."""
-    tasks = grouped(captures, cores)
+    """Write the tables of these captures by Spark's workers."""
     write = partial(_write, attempt=attempt, options=options)
-    try:
-        return _joined(read_all(results(spark, tasks, write, len(tasks), "write tables")))
-    except Exception as error:
-        if not is_worker_lost(error):
-            raise
-        if len(captures) == 1:
-            why = "the process that read it was killed (out of memory, or by a crash)"
-            return _failed(captures[0], attempt, WorkerLost, why)
-        half = len(captures) // 2
-        return _joined(_job(spark, attempt, options, cores, part) for part in (captures[:half], captures[half:]))
+
+    def job(captures: Sequence[Named]) -> list[Written]:
+        tasks = grouped(captures, cores)
+        return read_all(results(spark, tasks, write, len(tasks), "write tables"))
+
+    return _joined(by_halves(captures, job, partial(_failed, attempt)))
 
 
 # -- in a task
@@ -105,7 +99,7 @@ def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Wri
         raise
     except Exception as error:
         if len(captures) == 1:
-            return _failed(captures[0], attempt, Failed, fault(error))
+            return _failed(attempt, captures[0], failed(captures[0][0], error))
         return _joined(_write([capture], attempt, options) for capture in captures)
 
 
@@ -121,12 +115,14 @@ def _together(captures: Sequence[Named], attempt: Attempt, options: Options) -> 
                 continue
             part.begin(capture)
             own_left_out: list[UnreadableInput] = []
-            packets = Packets(Captures(files, own_left_out.append if len(files) > 1 else None))
-            for page, results in analysed(Engine(options).pages(packets)):
+            engine = Engine(options)
+            for page, results in analysed(
+                engine.pages(Captures(files, own_left_out.append if len(files) > 1 else None))
+            ):
                 own.add(page)
                 part.page(page)
                 part.page(results)
-            part.end(packets.count, host_of(files), own_left_out)
+            part.end(engine.front.link.packets, host_of(files), own_left_out)
             left_out += own_left_out
         except UnreadableInput as error:
             part.fault(name, error)
@@ -134,11 +130,11 @@ def _together(captures: Sequence[Named], attempt: Attempt, options: Options) -> 
     return Written(part.close(), notes, left_out)
 
 
-def _failed(capture: Named, attempt: Attempt, kind: type[UnreadableInput], why: str) -> Written:
+def _failed(attempt: Attempt, capture: Named, error: UnreadableInput) -> Written:
     """Return a part that only says why this capture has no rows."""
     name, _ = capture
     part = PartWriter(attempt)
-    part.fault(name, kind(f"{name}: {why}"))
+    part.fault(name, error)
     return Written(part.close(), [(name, Notes())])
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from heapq import heapify, heappop, heappush
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeVar
-
-import pyarrow as pa
 
 from kshark.capture.files import sizes_of
 from kshark.cli.ending import fault
 from kshark.errors import Error, Failed, UnreadableInput, WorkerLost
 from kshark.tables.captures import Named
+from kshark_spark import rows
 from kshark_spark.failures import is_worker_lost
-from kshark_spark.rows import Row, by_row, collected, fault_of
+from kshark_spark.rows import fault_of, read_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Result = TypeVar("Result")
+Made = TypeVar("Made")
 #: What a task does with a capture.
 Work = Callable[[Named], Result]
 
@@ -30,8 +32,6 @@ _TASKS_PER_CORE: Final = 4
 #: Captures of one job of Spark, whose results come at its end: at least this number, and so many for each core.
 _JOB_CAPTURES: Final = 100
 _JOB_CAPTURES_PER_CORE: Final = 16
-_RESULT: Final = "number bigint, result binary"
-_RESULTS: Final = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 
 
 def spread(sizes: Sequence[int], cores: int) -> list[list[int]]:
@@ -70,35 +70,55 @@ def results(
     cannot be read by any process yields WorkerLost.
     """
     at_once = max(_JOB_CAPTURES, _JOB_CAPTURES_PER_CORE * cores)
+    job = partial(_of_job, spark, work, cores, step)
     for first in range(0, len(captures), at_once):
-        yield from _of_job(spark, captures[first : first + at_once], work, cores, step)
+        yield from by_halves(captures[first : first + at_once], job, lambda _, error: error)
 
 
-def _of_job(
-    spark: SparkSession, captures: Sequence[Named], work: Work[Result], cores: int, step: str
-) -> Iterator[Result | UnreadableInput]:
-    tasks = spread(sizes_of([files for _, files in captures]), cores)
+def by_halves(
+    captures: Sequence[Named],
+    job: Callable[[Sequence[Named]], Sequence[Made]],
+    lost: Callable[[Named, WorkerLost], Made],
+) -> Iterator[Made]:
+    """Yield what a job of Spark makes of these captures; if a process of Spark is killed, what it makes of each half.
 
-    def each(numbers: Iterator[Row]) -> Iterator[Row]:
-        for (number,) in numbers:
-            for item in tasks[number]:
-                yield item, pickle.dumps(_result(work, captures[item]), 5)
-
-    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(by_row(_RESULTS, each), _RESULT)
+    `lost`: what stands for the capture that kills each process which reads it.
+    """
     try:
-        pickled = sorted(collected(frame, step))
+        made = job(captures)
     except Exception as error:
         if not is_worker_lost(error):
             raise
     else:
-        yield from (pickle.loads(result) for _, result in pickled)
+        yield from made
         return
     if len(captures) == 1:
-        yield WorkerLost(f"{captures[0][0]}: the process that read it was killed (out of memory, or by a crash)")
+        (capture,) = captures
+        yield lost(
+            capture, WorkerLost(f"{capture[0]}: the process that read it was killed (out of memory, or by a crash)")
+        )
         return
     half = len(captures) // 2
-    yield from _of_job(spark, captures[:half], work, cores, step)
-    yield from _of_job(spark, captures[half:], work, cores, step)
+    for part in (captures[:half], captures[half:]):
+        yield from by_halves(part, job, lost)
+
+
+def failed(name: str, error: Exception) -> Failed:
+    """Return the fault of a capture whose reading a bug ended."""
+    return Failed(f"{name}: {fault(error)}")
+
+
+def _of_job(
+    spark: SparkSession, work: Work[Result], cores: int, step: str, captures: Sequence[Named]
+) -> list[Result | UnreadableInput]:
+    """Return the result of each capture."""
+    tasks = spread(sizes_of([files for _, files in captures]), cores)
+
+    def task(items: Sequence[int]) -> list[tuple[int, Result | UnreadableInput]]:
+        return [(item, _result(work, captures[item])) for item in items]
+
+    made = chain.from_iterable(read_all(rows.results(spark, tasks, task, len(tasks), step)))
+    return [result for _, result in sorted(made, key=itemgetter(0))]
 
 
 def _result(work: Work[Result], capture: Named) -> Result | UnreadableInput:
@@ -107,4 +127,4 @@ def _result(work: Work[Result], capture: Named) -> Result | UnreadableInput:
     except (Error, OSError) as error:
         return fault_of(error)
     except Exception as error:
-        return Failed(f"{capture[0]}: {fault(error)}")
+        return failed(capture[0], error)

@@ -176,7 +176,7 @@ def test_findings_about_one_name_in_two_clusters_are_two_clients_and_two_groups(
 
 
 @cache
-def told(cluster: str) -> list[Event]:
+def metadata_of(cluster: str) -> list[Event]:
     return metadata(cluster).events()
 
 
@@ -184,7 +184,7 @@ def counts_of(name: str, codes: list[str], *, cluster: str | None = None, **give
     """A capture with a finding of each code, by a client of the only cluster that it names."""
     collector = Collector(name, REGISTRY)
     if cluster is not None:
-        collector.page(told(cluster))
+        collector.page(metadata_of(cluster))
     for packet, code in enumerate(codes):
         collector.finding(finding(code, packet=packet, cause=None, **given))
     return collector.close()

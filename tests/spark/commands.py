@@ -48,8 +48,8 @@ def outside(**environment: str) -> dict[str, str]:
 
 def is_editable() -> bool:
     """True if kshark is installed from this folder, as `make setup` does it: then nothing else need say where it is."""
-    told = [found.read_text("direct_url.json") or "" for found in distributions(name="kshark")]
-    return any('"editable": true' in text and str(ROOT) in text for text in told)
+    urls = [found.read_text("direct_url.json") or "" for found in distributions(name="kshark")]
+    return any('"editable": true' in text and str(ROOT) in text for text in urls)
 
 
 def java_home() -> str:

@@ -160,14 +160,14 @@ def test_a_folder_with_files_that_are_no_captures_is_checked_the_same(
     """Each such file is named, and the others are read."""
     folder = odd_files(tmp_path / "odd")
     for words in ([], ["--each"], ["--each-folder"]):
-        told = []
+        printed = []
         for who, main in (("kshark", kshark.cli.main), ("kshark-spark", kshark_spark.cli.main)):
             assert main(["check", str(folder), *words]) == 1
             out, err = capsys.readouterr()
             left_out = sorted(line for line in err.splitlines() if line.endswith("; the other files are read"))
-            told.append((out, [line.removeprefix(f"{who}: ") for line in left_out]))
-        assert told[0] == told[1]
-        assert [line.split(":")[0] for line in told[0][1]] == [
+            printed.append((out, [line.removeprefix(f"{who}: ") for line in left_out]))
+        assert printed[0] == printed[1]
+        assert [line.split(":")[0] for line in printed[0][1]] == [
             f"{folder}/{name}.pcap" for name in ("empty", "random", "short")
         ]
 

@@ -15,7 +15,7 @@ from pyarrow import parquet
 import kshark.cli
 import kshark_spark.cli
 from kshark.capture import open_captures
-from kshark.capture.captures import Captures, Packets
+from kshark.capture.captures import Captures
 from kshark.capture.host import host_of
 from kshark.face import analysed
 from kshark.output.export import Export
@@ -69,8 +69,8 @@ def test_an_export_from_spark_goes_on_where_it_stopped(
 
     captures = [CAPTURES / name for name in ("adv-epochs.pcap", "adv-acks.pcap", "share-loss.pcap")]
     run(*captures[:2])
-    told = run(*captures, "--resume")
-    assert "2 captures already in it" in told
+    writing = run(*captures, "--resume")
+    assert "2 captures already in it" in writing
     manifest = whole_captures(tmp_path / "tables")
     assert [capture.name for capture in manifest.captures] == [capture.name for capture in captures]
     on_disk = {
@@ -122,19 +122,19 @@ def faults_of(folder: Path) -> list[tuple[str, ...]]:
 def written(captures: list[list[str]], folder: Path, options: dict[str, Any], spark: Any = None) -> Path:
     """The folder, with the tables as `kshark export` writes them, or Spark."""
     records: Any = options.get("records", "headers")
-    with Export(folder, options) as told:
+    with Export(folder, options) as writing:
         if spark is None:
-            part = PartWriter(told.attempt)
-            for name, files in zip(told.names(captures), captures, strict=True):
-                part.begin(told.attempt.capture(name, files) or pytest.fail("it is there already"))
-                packets = Packets(open_captures([*files]))
-                for page, found in analysed(Engine(Options(records=records, embedded=True)).pages(packets)):
+            part = PartWriter(writing.attempt)
+            for name, files in zip(writing.names(captures), captures, strict=True):
+                part.begin(writing.attempt.capture(name, files) or pytest.fail("it is there already"))
+                engine = Engine(Options(records=records, embedded=True))
+                for page, found in analysed(engine.pages(open_captures([*files]))):
                     part.page(page)
                     part.page(found)
-                part.end(packets.count, host_of(files))
-            told.commit([part.close()])
+                part.end(engine.front.link.packets, host_of(files))
+            writing.commit([part.close()])
         else:
-            assert [*export.run(spark, told, captures, Options(records=records, embedded=True), 2)]
+            assert [*export.run(spark, writing, captures, Options(records=records, embedded=True), 2)]
     return folder
 
 
@@ -196,9 +196,9 @@ def test_a_bug_costs_the_rows_of_its_capture_alone(tmp_path: Path, monkeypatch: 
     """All three are in one task."""
     monkeypatch.setattr(export, "Captures", failing("adv-acks.pcap"))
     options = Options(records="headers", embedded=True)
-    with Export(tmp_path / "tables") as told:
-        named = [*zip(told.names([[EPOCHS], [ACKS], [LOSS]]), [[EPOCHS], [ACKS], [LOSS]], strict=True)]
-        told.commit([export._write(named, told.attempt, options).part])
+    with Export(tmp_path / "tables") as writing:
+        named = [*zip(writing.names([[EPOCHS], [ACKS], [LOSS]]), [[EPOCHS], [ACKS], [LOSS]], strict=True)]
+        writing.commit([export._write(named, writing.attempt, options).part])
     expected = rows_of(written([[EPOCHS], [LOSS]], tmp_path / "alone", {}))
     found = rows_of(tmp_path / "tables")
     assert {name: rows for name, rows in found.items() if name != "faults"} == {
@@ -216,9 +216,9 @@ def test_a_capture_that_kills_its_process_is_found(tmp_path: Path, monkeypatch: 
         return [*map(work, tasks)]
 
     monkeypatch.setattr(export, "results", results)
-    with Export(tmp_path / "tables") as told:
+    with Export(tmp_path / "tables") as writing:
         captures = [[EPOCHS], [ACKS], [LOSS]]
-        made = [*export.run(None, told, captures, Options(records="headers", embedded=True), 2, 100)]  # type: ignore[arg-type]
+        made = [*export.run(None, writing, captures, Options(records="headers", embedded=True), 2, 100)]  # type: ignore[arg-type]
     assert [name for written in made for name, _ in written.notes] == [
         "adv-epochs.pcap",
         "adv-acks.pcap",
@@ -240,16 +240,16 @@ def test_commits_of_a_job_that_ends_stay_and_the_rest_is_added(tmp_path: Path, m
     jobs = True
     monkeypatch.setattr(export, "results", results)
     options, captures = Options(records="headers", embedded=True), [[EPOCHS], [ACKS], [LOSS]]
-    with pytest.raises(ConnectionError), Export(tmp_path / "tables", {}) as told:
-        assert [*export.run(None, told, captures, options, 1, 1)]  # type: ignore[arg-type]
+    with pytest.raises(ConnectionError), Export(tmp_path / "tables", {}) as writing:
+        assert [*export.run(None, writing, captures, options, 1, 1)]  # type: ignore[arg-type]
     assert [capture.name for capture in read_manifest(tmp_path / "tables").captures] == [
         "adv-epochs.pcap",
         "adv-acks.pcap",
     ]
     jobs = False
-    with Export(tmp_path / "tables", {}, mode="resume") as told:
-        assert [*export.run(None, told, captures, options, 1, 1)]  # type: ignore[arg-type]
-        assert told.skipped == 2
+    with Export(tmp_path / "tables", {}, mode="resume") as writing:
+        assert [*export.run(None, writing, captures, options, 1, 1)]  # type: ignore[arg-type]
+        assert writing.skipped == 2
     assert rows_of(tmp_path / "tables") == rows_of(written(captures, tmp_path / "alone", {}))
 
 
@@ -288,8 +288,8 @@ def test_a_process_that_is_killed_costs_one_capture(
 
     monkeypatch.setattr(export, "_write", deadly)
     captures = [[path_of(name)] for name in ("adv-epochs.pcap", "share-loss.pcap", "adv-acks.pcap", "aimed.pcap")]
-    with Export(tmp_path / "tables") as told:
-        assert [*export.run(spark, told, captures, Options(records="headers", embedded=True), 2, 2)]
+    with Export(tmp_path / "tables") as writing:
+        assert [*export.run(spark, writing, captures, Options(records="headers", embedded=True), 2, 2)]
     assert captures_in(tmp_path / "tables") == ["adv-epochs.pcap", "share-loss.pcap", "aimed.pcap"]
     assert [fault[:2] for fault in faults_of(tmp_path / "tables")] == [("adv-acks.pcap", "worker_lost")]
     del captures[2]

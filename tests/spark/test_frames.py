@@ -57,7 +57,7 @@ def test_all_tables_come_from_one_decode(spark: Any, tmp_path: Path) -> None:
     assert [*every] == [name for name in TABLES if name != "records"]
     assert every["findings"].schema == table(spark, "findings", capture).schema
     assert every["weirds"].count() == 0
-    capture.unlink()  # whoever decoded it again would fail
+    capture.unlink()  # a second decode would fail
     assert {name: every[name].collect() for name in alone} == alone
     every.unpersist()
     with pytest.raises(Exception, match="no such file or directory"):

@@ -62,12 +62,12 @@ def test_a_driver_s_python_that_lacks_packages_is_one_sentence(tmp_path: Path) -
             check=False,
         )
         assert (done.returncode, done.stdout) == (2, "")
-        told = done.stderr.replace("lacks kshark, msgspec", "lacks msgspec")  # the file alone does not find kshark
-        assert told.startswith(
+        sentence = done.stderr.replace("lacks kshark, msgspec", "lacks msgspec")  # the file alone does not find kshark
+        assert sentence.startswith(
             f"kshark-spark: {python} lacks msgspec, google-re2; install kshark there: {python} -m pip install "
             "'kshark[spark]', or name a Python"
         )
-        assert told.count("\n") == 1
+        assert sentence.count("\n") == 1
 
 
 FOLDERS = [str(ROOT), str(ROOT / "dissectors"), str(ROOT / "spark_analysis")]

@@ -296,12 +296,12 @@ def test_a_refusal_has_the_cause_of_its_finding(bundled: Tables) -> None:
 
 
 def test_a_run_says_how_the_session_recovered(bundled: Tables) -> None:
-    told = [
+    shown = [
         (run["first_packet"], run["error_code"], run["refusals"], run["epoch_used"], run["epoch_due"], run["recovery"])
         for run in bundled.rows("epoch_runs")
         if run["capture"] == "adv-epochs.pcap"
     ]
-    assert sorted(told)[:6] == [
+    assert sorted(shown)[:6] == [
         (154, 122, 5, 1, None, "next error 123"),
         (164, 123, 1, 0, 0, "new session"),
         (174, 123, 1, 3, 1, "due epoch used"),
@@ -314,7 +314,7 @@ def test_a_run_says_how_the_session_recovered(bundled: Tables) -> None:
 def test_the_count_of_epochs_wraps_ends_and_waits(bundled: Tables) -> None:
     """What no bundled capture has together: the last epoch, the final one, an overtaken fetch."""
     requests, steps = bundled.read("share_requests", "steps")
-    told = [
+    shown = [
         "0, 'ShareFetch', 0, 10, 'a'",
         "1, 'ShareFetch', 123, 500, 'a'",  # waits, while the next request comes on another connection
         "2, 'ShareAcknowledge', 0, 10, 'b'",
@@ -325,11 +325,11 @@ def test_the_count_of_epochs_wraps_ends_and_waits(bundled: Tables) -> None:
         "-1, 'ShareAcknowledge', 0, 10, 'b'",
         "1, 'ShareFetch', 122, 10, 'b'",
     ]
-    rows = ", ".join(f"({n}, {row})" for n, row in enumerate(told))
+    rows = ", ".join(f"({n}, {row})" for n, row in enumerate(shown))
     names = "packet, epoch, api, error_code, latency_ns, flow_id"
     made = bundled.spark.sql(
         f"SELECT *, 'c' AS capture, 1 AS session_key, packet * 100 AS ts_ns, false AS repeats, packet AS exchange, "
-        f"packet AS correlation_id FROM VALUES {rows} AS told({names})"
+        f"packet AS correlation_id FROM VALUES {rows} AS shown({names})"
     )
     found = epochs.epochs(requests.limit(0).unionByName(made, allowMissingColumns=True), steps.limit(0))
     assert [row.epoch_due for row in found.orderBy("packet").collect()] == [None, 1, 2, 3, 3, 1, 1, 2, 0]
@@ -355,9 +355,9 @@ def test_sessions_have_all_their_requests(bundled: Tables) -> None:
 @pytest.mark.parametrize("capture", ["share-java-explicit-4.1.2.pcap", "share-restart.pcap", "share-java-renew.pcap"])
 def test_sessions_have_all_their_records(bundled: Tables, capture: str, capsys: pytest.CaptureFixture[str]) -> None:
     """As many as the metrics of `kshark stats --share` count."""
-    (told,) = runner(capsys)("stats", "--share", CAPTURES / capture, "-T", "json").json
+    (shown,) = runner(capsys)("stats", "--share", CAPTURES / capture, "-T", "json").json
     metrics: Counter[str] = Counter()
-    for group in told["groups"]:
+    for group in shown["groups"]:
         metrics.update({name: count or 0 for name, count in (group["metrics"] | group["members_metrics"]).items()})
     totals: Counter[str] = Counter()
     for row in bundled.rows("share_sessions"):
@@ -379,7 +379,7 @@ def test_damaged_offsets_are_no_records(bundled: Tables) -> None:
         "SELECT *, 'c' AS capture, 'c:1' AS flow_id, 1 AS exchange, 1 AS correlation_id, 'g' AS group_id, "
         "'t' AS topic_id, 0 AS partition, 'm' AS member_id, 9 AS session_key, 1 AS session, smallint(0) AS error_code, "
         "array(1) AS types, n AS delivery_count, 10 * n AS packet "
-        f"FROM VALUES {rows} AS told(n, first_offset, last_offset)"
+        f"FROM VALUES {rows} AS shown(n, first_offset, last_offset)"
     )
     acquired, acknowledgements, steps, listed = (
         table.limit(0).unionByName(made.where(which).select(*(set(made.columns) & set(table.columns))), True)
@@ -441,9 +441,9 @@ def test_a_redelivery_has_the_cause_that_the_engine_sees(
 def test_latencies_are_those_of_the_statistics(
     bundled: Tables, capture: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (told,) = runner(capsys)("stats", CAPTURES / capture, "-T", "json").json
+    (shown,) = runner(capsys)("stats", CAPTURES / capture, "-T", "json").json
     expected: dict[str, list[Any]] = {}
-    for api in told["apis"]:
+    for api in shown["apis"]:
         if api["latency_ms"] is not None:
             one = expected.setdefault(api["api"], [0, 0.0, 0.0])
             one[0] += api["responses"]
@@ -471,12 +471,12 @@ def test_the_quality_of_a_capture_is_what_the_commands_count(
         assert counted == {verdict: verdicts[capture, verdict] for verdict in counted}
     for capture in ("adv-frames.pcap", "tcp-var-missed.pcap", "tcp-var-oneside.pcap"):
         row = found[capture]
-        (told,) = runner(capsys)("stats", CAPTURES / capture, "-T", "json").json
+        (shown,) = runner(capsys)("stats", CAPTURES / capture, "-T", "json").json
         outcomes = {name: row[name] for name in ("answered", "unanswered")} | {"orphan": row["orphans"], "one_way": 0}
-        assert outcomes | {"one_way": told["exchanges"]["one_way"]} == told["exchanges"]
-        assert row["connections"] == sum(flows["connections"] for flows in told["flows"])
-        assert row["bytes"] == sum(flows["bytes"] for flows in told["flows"])
-        assert row["gaps"] == sum(flows["gaps"] for flows in told["flows"])
+        assert outcomes | {"one_way": shown["exchanges"]["one_way"]} == shown["exchanges"]
+        assert row["connections"] == sum(flows["connections"] for flows in shown["flows"])
+        assert row["bytes"] == sum(flows["bytes"] for flows in shown["flows"])
+        assert row["gaps"] == sum(flows["gaps"] for flows in shown["flows"])
     judged = {capture: (found[capture]["judged"], found[capture]["because"]) for capture in found}
     assert judged["share-restart.pcap"] == ("all", "")
     assert judged["tcp-var-missed.pcap"] == ("parts", "13 gaps, 2 begun before")

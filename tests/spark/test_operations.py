@@ -122,19 +122,19 @@ def counted() -> JobMetrics:
 def test_metrics_are_written_when_a_job_ends(tmp_path: Path) -> None:
     with reported(counted(), str(tmp_path / "m.json")) as codes:
         codes.append(1)
-    told = json.loads((tmp_path / "m.json").read_text())
-    assert told["captures"] == {"read": 2, "failed": 1, "skipped": 0}
-    assert told["findings"] == {"violation": 3, "unknown": 0, "note": 1}
-    assert (told["exit_code"], told["exchanges"], told["packets"], told["rows"]) == (1, 10, 150, None)
-    assert told["bytes"] == (CAPTURES / "adv-epochs.pcap").stat().st_size
+    metrics = json.loads((tmp_path / "m.json").read_text())
+    assert metrics["captures"] == {"read": 2, "failed": 1, "skipped": 0}
+    assert metrics["findings"] == {"violation": 3, "unknown": 0, "note": 1}
+    assert (metrics["exit_code"], metrics["exchanges"], metrics["packets"], metrics["rows"]) == (1, 10, 150, None)
+    assert metrics["bytes"] == (CAPTURES / "adv-epochs.pcap").stat().st_size
     assert [*tmp_path.iterdir()] == [tmp_path / "m.json"]
 
 
 def test_metrics_are_written_when_a_job_fails(tmp_path: Path) -> None:
     with pytest.raises(UnreadableInput), reported(JobMetrics("check"), str(tmp_path / "m.json")):
         raise UnreadableInput("a.pcap: no capture")
-    told = json.loads((tmp_path / "m.json").read_text())
-    assert (told["exit_code"], told["captures"]["failed"]) == (2, 1)
+    metrics = json.loads((tmp_path / "m.json").read_text())
+    assert (metrics["exit_code"], metrics["captures"]["failed"]) == (2, 1)
 
 
 def test_a_file_that_cannot_be_written_is_said_before_the_job_starts(tmp_path: Path) -> None:

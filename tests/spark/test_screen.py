@@ -14,6 +14,7 @@ import pytest
 
 from kshark.analysis import Observed, in_packet_order
 from kshark.analysis.states.partition.window import USUAL
+from kshark.face import pages
 from kshark.model import RST, SYN, Event, Finding, Weird
 from kshark.output.export import Export
 from kshark.output.manifest import Capture
@@ -26,7 +27,6 @@ from kshark_spark.packing import ASKED_FOR
 from tests.analysis.facts.test_brokers import metadata
 from tests.analysis.talks import handed, shows
 from tests.conversation import Asked, Connection, Conversation, Member, events, registry
-from tests.one_process import as_one, capture_of
 from tests.packets import Tcp
 from tests.shared import CAPTURES
 from tests.spark import working
@@ -264,7 +264,7 @@ def _in_order(weird: Weird) -> tuple[int, str]:
 def test_weirds_that_rules_are_about_are_told_to_every_bucket(spark: Any, tmp_path: Path) -> None:
     from kshark_spark.suspects import connections_of
 
-    happened = as_one(capture_of(CAPTURES / "tcp-hostile.pcap"), JUDGED).events
+    happened = [event for page in pages([CAPTURES / "tcp-hostile.pcap"], JUDGED) for event in page]
     expected = [event for event in happened if isinstance(event, Weird) and event.code in ASKED_FOR]
     tables = tables_of(spark, {"talk": happened, "another": conversation(1)}, tmp_path)
     told = pickle.loads(connections_of(tables, ["talk", "another"])["talk"].common([]))

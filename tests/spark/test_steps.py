@@ -27,7 +27,7 @@ def test_all_jobs_of_a_command_name_the_work_and_the_step(
     spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     captures = [str(CAPTURES / f"{name}.pcap") for name in ("adv-epochs", "share-java-explicit")]
-    tables, told = str(tmp_path / "tables"), dict[int, str | None]()
+    tables, texts = str(tmp_path / "tables"), dict[int, str | None]()
     last = max(described(spark), default=-1)
     for words in (
         ["check", *captures, "--each"],
@@ -37,8 +37,8 @@ def test_all_jobs_of_a_command_name_the_work_and_the_step(
         ["report", tables, "-o", str(tmp_path / "of-tables")],
     ):
         assert kshark_spark.cli.main([*words, "--master", "local[2]"]) in (0, 1)
-        told |= described(spark)
-    own = {number: text or "" for number, text in told.items() if number > last}
+        texts |= described(spark)
+    own = {number: text or "" for number, text in texts.items() if number > last}
     works = r"(Check|Export|Report on)( the tables of)? 2 captures: [a-z]"
     assert own
     assert [text for text in own.values() if not re.match(works, text)] == []

@@ -201,8 +201,8 @@ def test_a_file_that_grows_when_it_was_read_is_told_of_once_and_what_came_late_i
     rotated(tmp_path / "in", packets, [400, 500], 2)
     stream.batch()
     stream.final()
-    (told,) = [row for row in map(json.loads, stream.rows) if row["code"] == "CAPTURE_UNREAD"]
-    assert (told["detail"], told["size_bytes"]) == (f"{first}: grew after it was read", 100)
+    (streamed,) = [row for row in map(json.loads, stream.rows) if row["code"] == "CAPTURE_UNREAD"]
+    assert (streamed["detail"], streamed["size_bytes"]) == (f"{first}: grew after it was read", 100)
     assert stream.reader._state.files[0].size == size
 
 
@@ -267,8 +267,8 @@ def test_a_file_that_is_gone_or_written_over_before_it_was_read_is_told(tmp_path
     stream.killed()
     stream.batch()
     stream.final()
-    told = [row["detail"] for row in map(json.loads, stream.rows) if row["code"] == "CAPTURE_UNREAD"]
-    assert told == [f"{first}: no such file or directory", f"{second}: overwritten before it was read"]
+    streamed = [row["detail"] for row in map(json.loads, stream.rows) if row["code"] == "CAPTURE_UNREAD"]
+    assert streamed == [f"{first}: no such file or directory", f"{second}: overwritten before it was read"]
 
 
 # -- what is kept
@@ -391,12 +391,12 @@ def test_spark_goes_on_from_its_checkpoint_and_tables_are_those_of_a_batch(spark
     run(final="true")
     for table in ("findings", "flows"):
         batch = spark.read.format("kshark").option("table", table).load(str(tmp_path / "in"))
-        told = spark.read.parquet(str(tmp_path / "out" / table)).drop("batch")
-        assert told.schema == batch.schema
+        streamed = spark.read.parquet(str(tmp_path / "out" / table)).drop("batch")
+        assert streamed.schema == batch.schema
         rows = [
             apart_from_events([comparable(row.asDict(recursive=True)) for row in frame.collect()])
-            for frame in (told, batch)
+            for frame in (streamed, batch)
         ]
         assert rows[0]
         assert rows[0] == rows[1]
-        assert {row.capture for row in told.select("capture").distinct().collect()} == {"in"}
+        assert {row.capture for row in streamed.select("capture").distinct().collect()} == {"in"}

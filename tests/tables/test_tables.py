@@ -38,7 +38,7 @@ Tables = dict[str, list[dict[str, Any]]]
 
 
 def heard_for_minutes(holes: int) -> Conversation:
-    """A broker, before anything told that it is one."""
+    """A broker, before anything shows that it is one."""
     talk = Conversation()
     one = talk.connection(host="10.0.1.1", from_syn=False, introduced=False)
     for _ in range(holes):

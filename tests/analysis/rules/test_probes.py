@@ -17,6 +17,7 @@ from kshark.model import Event
 from kshark.pipeline import JUDGED, Engine
 from tests.analysis.copied import KSHARK, SPARK, copied, run
 from tests.analysis.copied import RULES as TOPICS
+from tests.analysis.rules import others as others_module
 from tests.analysis.rules import probes as probes_module
 from tests.analysis.rules.probes import CAPTURES, PROBES
 from tests.analysis.talks import led_elsewhere
@@ -97,6 +98,27 @@ def test_every_engine_reports_the_same_steps(
         run(folder, *KSHARK, "export", "-q", "--each", "-o", "tables", *paths)
         paths = ["tables"]
     assert rows(run(folder, *SPARK, *check, *paths)) == here
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("added", "codes"),
+    [("OF_GROUPS", {"STATE_BY_ANOTHER"}), ("(*OF_GROUPS, *OF_CONNECTIONS)", {"STATE_BY_ANOTHER", "ANSWERED"})],
+    ids=["groups", "connections"],
+)
+def test_rules_of_other_machines_are_found_in_tables(added: str, codes: set[str], tmp_path: Path) -> None:
+    """All that they read lies in one bucket, whatever the keys of all machines have in common."""
+    folder = copied(tmp_path / "product")
+    shutil.copy(others_module.__file__, folder / TOPICS / "others.py")
+    with (folder / TOPICS / "others.py").open("a") as file:
+        file.write(f"\n\nROWS = {added}  # type: ignore\n")
+    check = ("check", "--each", "-T", "json")
+    paths = [str(FOLDER / f"{name}.pcap") for name in ("share-restart", "adv-acks", "adv-members")]
+    here = rows(run(folder, *KSHARK, *check, *paths))
+    assert {row.get("code") for row in here} >= codes
+    run(folder, *KSHARK, "export", "-q", "--each", "-o", "tables", *paths)
+    assert rows(run(folder, *SPARK, *check, "tables")) == here
 
 
 def rows(lines: str) -> list[dict[str, Any]]:
