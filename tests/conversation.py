@@ -101,6 +101,10 @@ class Asked:
         self.answer_packets = self.connection.tcp.broker(struct.pack(">i", len(data)) + data)
         return self
 
+    def committed(self, error: int = 0) -> Asked:
+        """The answer to an OffsetCommit of one partition."""
+        return self.answered(None, topics=[{"name": "t", "partitions": [{"partition_index": 0, "error_code": error}]}])
+
     def given(self, epoch: int, *, assignment: Any = None, interval_ms: int = 5000) -> Asked:
         """The answer to a heartbeat: the member epoch, and an assignment where that is new."""
         return self.answered(member_id="", member_epoch=epoch, heartbeat_interval_ms=interval_ms, assignment=assignment)
@@ -187,14 +191,16 @@ class Member:
     connection: Connection
     group: str | None
     member_id: str
+    #: The API of its heartbeats: 68 of a consumer group.
+    api_key: int = 76
 
     def on(self, connection: Connection) -> Member:
-        return Member(connection, self.group, self.member_id)
+        return Member(connection, self.group, self.member_id, self.api_key)
 
     def heartbeat(self, epoch: int, topics: Collection[str] | None = None, *, rack_id: str | None = None) -> Asked:
         return self.connection.ask(
-            76,
-            "ShareGroupHeartbeat",
+            self.api_key,
+            "ConsumerGroupHeartbeat" if self.api_key == 68 else "ShareGroupHeartbeat",
             1,
             {
                 "group_id": self.group,
@@ -207,6 +213,23 @@ class Member:
 
     def join(self) -> Asked:
         return self.heartbeat(0, ["t"]).given(1, assignment={"topic_partitions": []})
+
+    def commit(self, epoch: int, *, version: int = 9) -> Asked:
+        """An OffsetCommit of one partition with this member epoch or generation; `committed` answers it."""
+        partition = {
+            "partition_index": 0,
+            "committed_offset": 3,
+            "committed_leader_epoch": -1,
+            "committed_metadata": "",
+        }
+        body = {
+            "group_id": self.group,
+            "member_id": self.member_id,
+            "generation_id_or_member_epoch": epoch,
+            "group_instance_id": None,
+            "topics": [{"name": "t", "partitions": [partition]}],
+        }
+        return self.connection.ask(8, "OffsetCommit", version, body)
 
     def share_fetch(
         self,
@@ -296,14 +319,19 @@ class Conversation:
         return connection
 
     def member(
-        self, name: str, group: str = "g", connection: Connection | None = None, *, joined: bool = True
-    ) -> Member:
+        self, name: str, group: str = "g", connection: Connection | None = None, *, joined: bool = True,
+        api_key: int = 76,
+    ) -> Member:  # fmt: skip
         """A member whose id is its name, padded to a uuid's 22 characters; `joined`: its first heartbeat is in the
         capture."""
-        member = Member(connection or self.connection(), group, name.ljust(22, "A"))
+        member = Member(connection or self.connection(), group, name.ljust(22, "A"), api_key)
         if joined:
             member.join()
         return member
+
+    def consumer(self, name: str, connection: Connection | None = None, *, joined: bool = True) -> Member:
+        """A member of a consumer group (KIP-848)."""
+        return self.member(name, connection=connection, joined=joined, api_key=68)
 
     def pause(self, seconds: float) -> None:
         self.wire.pause(seconds)

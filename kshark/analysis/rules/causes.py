@@ -69,6 +69,7 @@ CAUSES: Final = {
     "ahead": "the coordinator had given no member epoch that high",
     "behind": "the coordinator had given newer member epochs since",
     "not_adopted": "the answer before gave a newer member epoch, but the member used the old one",
+    "replaced": "another host used the same member id",
     "answer_lost": "the newer member epoch was in an answer that never arrived",
     "rejoin_refused": "before Kafka 4.2 a broker refuses a member that joins again while the group still has it",
     "left": "the member had left the group",

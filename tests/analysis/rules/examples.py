@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from tests.analysis.rules.stored_examples import Senders
@@ -41,7 +42,7 @@ _WORD: Final = re.compile(
 )
 _LATE: Final = re.compile(rf"… → (?P<error>-?\d+)(?:{_HANDED})?")
 _HEARTBEAT: Final = re.compile(
-    _WHO.format("ShareGroupHeartbeat")
+    _WHO.format("ShareGroupHeartbeat|ConsumerGroupHeartbeat")
     + r"(?P<topics>, topics t)? → (?P<error>\d+)(?:, given (?P<given>\d+))?(?:, assigned(?P<assigned>(?: t\[\d+\])+))?"
 )
 _MEMBERSHIP: Final = re.compile(
@@ -60,7 +61,9 @@ class Example:
         release = _RELEASE.match(lines)
         lines = lines.removeprefix(release[0] if release else "")
         self.talk = alone(release=release[1] if release else "4.2")
-        self._members = {"a": self.talk.member("a", joined=not lines.startswith("ShareGroupHeartbeat epoch 0"))}
+        self._members = {
+            "a": self.talk.member("a", joined=not re.match(r"(Share|Consumer)Group\w+ epoch 0|Consumer", lines))
+        }
         self._connections = {"A": self._members["a"].connection}
         self._senders = Senders(self.talk)
         self._open: list[Asked] = []
@@ -97,7 +100,8 @@ class Example:
 
     def _beat(self, said: re.Match[str]) -> None:
         epoch, error = int(said["epoch"]), int(said["error"])
-        asked = self._who(said).heartbeat(epoch, ["t"] if said["topics"] else None)
+        member = replace(self._who(said), api_key=68 if said["api"] == "ConsumerGroupHeartbeat" else 76)
+        asked = member.heartbeat(epoch, ["t"] if said["topics"] else None)
         if error:
             asked.answered(error)
             return
