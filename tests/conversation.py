@@ -197,7 +197,9 @@ class Member:
     def on(self, connection: Connection) -> Member:
         return Member(connection, self.group, self.member_id, self.api_key)
 
-    def heartbeat(self, epoch: int, topics: Collection[str] | None = None, *, rack_id: str | None = None) -> Asked:
+    def heartbeat(
+        self, epoch: int, topics: Collection[str] | None = None, *, rack_id: str | None = None, **fields: Any
+    ) -> Asked:
         return self.connection.ask(
             self.api_key,
             "ConsumerGroupHeartbeat" if self.api_key == 68 else "ShareGroupHeartbeat",
@@ -208,11 +210,37 @@ class Member:
                 "member_epoch": epoch,
                 "rack_id": rack_id,
                 "subscribed_topic_names": None if topics is None else list(topics),
+                **fields,
             },
         )
 
     def join(self) -> Asked:
         return self.heartbeat(0, ["t"]).given(1, assignment={"topic_partitions": []})
+
+    def join_group(self, generation: int, *, instance: str | None = None, session_ms: int = 10_000) -> Asked:
+        """A JoinGroup of a classic member, which gets this generation."""
+        body = {
+            "group_id": self.group,
+            "session_timeout_ms": session_ms,
+            "rebalance_timeout_ms": 60_000,
+            "member_id": self.member_id,
+            "group_instance_id": instance,
+            "protocol_type": "consumer",
+            "protocols": [],
+        }
+        given = {"generation_id": generation, "protocol_name": "range", "leader": "", "members": []}
+        return self.connection.ask(11, "JoinGroup", 5, body).answered(member_id=self.member_id, **given)
+
+    def classic_heartbeat(self, generation: int, *, instance: str | None = None) -> Asked:
+        """A Heartbeat of a classic member."""
+        body = {"group_id": self.group, "generation_id": generation, "member_id": self.member_id}
+        return self.connection.ask(12, "Heartbeat", 3, {**body, "group_instance_id": instance})
+
+    def leave_group(self, reason: str | None = None) -> Asked:
+        """A LeaveGroup of a classic member, which is accepted."""
+        identity = {"member_id": self.member_id, "group_instance_id": None}
+        body = {"group_id": self.group, "members": [{**identity, "reason": reason}]}
+        return self.connection.ask(13, "LeaveGroup", 5, body).answered(members=[{**identity, "error_code": 0}])
 
     def commit(self, epoch: int, *, version: int = 9) -> Asked:
         """An OffsetCommit of one partition with this member epoch or generation; `committed` answers it."""

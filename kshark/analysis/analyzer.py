@@ -43,6 +43,7 @@ from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN, forgotten
 from kshark.analysis.runners.byte_faults import ByteFaultRunner
 from kshark.analysis.runners.coverage import Coverage, CoverageCounter
 from kshark.analysis.runners.exchanges import ExchangeRules
+from kshark.analysis.runners.generations import GenerationRunner
 from kshark.analysis.runners.members import MemberRunner
 from kshark.analysis.runners.partitions import ClusterPartitions
 from kshark.analysis.runners.runner import MachineRunner, Runner
@@ -117,16 +118,18 @@ class Analyzer:
         consumers = MemberRunner(
             book, Members(), self._partitions.last_acquisition, counter, machine=CONSUMER, exact=exact
         )
+        generations = GenerationRunner(book, counter)
         stored = StoredStateRunner(book, self._partitions.store, counter, exact=exact)
         stateless = StatelessRunner(book, counter)
-        self._machines: Final[tuple[MachineRunner, ...]] = (members, consumers, stored, stateless)
+        self._machines: Final[tuple[MachineRunner, ...]] = (members, consumers, generations, stored, stateless)
         #: The readers of one exchange, in their order. Byte faults come first (`_exchange`): an answer without a
         #: request must not count as an earlier one on its connection.
         readers: Final[tuple[tuple[Container[Any], _Reader], ...]] = (
-            # These five share no state: their order only decides the order of findings.
+            # These six share no state: their order only decides the order of findings.
             (rules.apis, rules.look),
             (members.apis, members.look),
             (consumers.apis, consumers.look),
+            (generations.apis, generations.look),
             (stored.apis, stored.look),
             (stateless.apis, stateless.look),
             # After the members: a session's verdict may wait for the heartbeat that its member has just recorded.

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from kshark.analysis.rules import BOOK
-from kshark.analysis.states.tables import CONSUMER, IN_FLIGHT, MEMBER, PERSISTER, SESSION
+from kshark.analysis.states.tables import CONSUMER, GENERATION, IN_FLIGHT, MEMBER, PERSISTER, SESSION
 from kshark_spark.rows import collected, frame_of
 from kshark_spark.screen.exchanges import suspects_of_exchanges
 from kshark_spark.screen.heartbeats import heartbeats_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _SCREENED: Final = frozenset({SESSION, MEMBER, IN_FLIGHT, PERSISTER})
 #: Machines without a screen whose exchanges are few: they are all read.
-_READ: Final = frozenset({CONSUMER})
+_READ: Final = frozenset({CONSUMER, GENERATION})
 #: The APIs of these machines.
 UNSCREENED: Final = frozenset[int]().union(*(machine.apis for machine in _READ))
 _MEMBERS: Final = pa.schema([("capture", pa.string()), ("group", pa.int64()), ("member", pa.int64())])

@@ -27,6 +27,8 @@ from tests.conversation import (
 #: when it sent it, used a session that it had closed, sent two requests at once.
 REACTIONS = {
     "CONSUMER_EPOCH_FENCED",
+    "CONSUMER_EPOCH_STALE",
+    "GENERATION_STALE",
     "ACK_NOT_ACQUIRED",
     "ADVANCED_AFTER_ERROR",
     "DOUBLE_ACK",

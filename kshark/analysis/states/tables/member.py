@@ -29,7 +29,15 @@ from kshark.analysis.facts.heartbeats import (
     HeartbeatReply,
 )
 from kshark.analysis.facts.machine import Machine
-from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT
+from kshark.api_keys import (
+    CONSUMER_GROUP_HEARTBEAT,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    SHARE_GROUP_HEARTBEAT,
+    SYNC_GROUP,
+)
 
 
 class MemberState(NamedTuple):
@@ -199,6 +207,14 @@ CONSUMER: Final = replace(
     name="consumer",
     apis=frozenset({CONSUMER_GROUP_HEARTBEAT}),
     about="a member of a consumer group (KIP-848)",
+)
+#: Members by the generation (classic groups) or member epoch (consumer groups) that they use.
+GENERATION: Final = Machine(
+    "generation",
+    key=("group_id",),
+    apis=frozenset({OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT}),
+    states=("its newest generation or member epoch", "the member that holds an instance id"),
+    about="the generations, member epochs and instance ids that members of classic and consumer groups use",
 )
 #: The machine of each API.
 MACHINE_OF: Final = {api: machine for machine in (MEMBER, CONSUMER) for api in machine.apis}
