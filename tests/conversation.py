@@ -101,6 +101,10 @@ class Asked:
         self.answer_packets = self.connection.tcp.broker(struct.pack(">i", len(data)) + data)
         return self
 
+    def committed(self, error: int = 0) -> Asked:
+        """The answer to an OffsetCommit of one partition."""
+        return self.answered(None, topics=[{"name": "t", "partitions": [{"partition_index": 0, "error_code": error}]}])
+
     def given(self, epoch: int, *, assignment: Any = None, interval_ms: int = 5000) -> Asked:
         """The answer to a heartbeat: the member epoch, and an assignment where that is new."""
         return self.answered(member_id="", member_epoch=epoch, heartbeat_interval_ms=interval_ms, assignment=assignment)
@@ -187,14 +191,18 @@ class Member:
     connection: Connection
     group: str | None
     member_id: str
+    #: The API of its heartbeats: 68 of a consumer group.
+    api_key: int = 76
 
     def on(self, connection: Connection) -> Member:
-        return Member(connection, self.group, self.member_id)
+        return Member(connection, self.group, self.member_id, self.api_key)
 
-    def heartbeat(self, epoch: int, topics: Collection[str] | None = None, *, rack_id: str | None = None) -> Asked:
+    def heartbeat(
+        self, epoch: int, topics: Collection[str] | None = None, *, rack_id: str | None = None, **fields: Any
+    ) -> Asked:
         return self.connection.ask(
-            76,
-            "ShareGroupHeartbeat",
+            self.api_key,
+            "ConsumerGroupHeartbeat" if self.api_key == 68 else "ShareGroupHeartbeat",
             1,
             {
                 "group_id": self.group,
@@ -202,11 +210,54 @@ class Member:
                 "member_epoch": epoch,
                 "rack_id": rack_id,
                 "subscribed_topic_names": None if topics is None else list(topics),
+                **fields,
             },
         )
 
     def join(self) -> Asked:
         return self.heartbeat(0, ["t"]).given(1, assignment={"topic_partitions": []})
+
+    def join_group(self, generation: int, *, instance: str | None = None, session_ms: int = 10_000) -> Asked:
+        """A JoinGroup of a classic member, which gets this generation."""
+        body = {
+            "group_id": self.group,
+            "session_timeout_ms": session_ms,
+            "rebalance_timeout_ms": 60_000,
+            "member_id": self.member_id,
+            "group_instance_id": instance,
+            "protocol_type": "consumer",
+            "protocols": [],
+        }
+        given = {"generation_id": generation, "protocol_name": "range", "leader": "", "members": []}
+        return self.connection.ask(11, "JoinGroup", 5, body).answered(member_id=self.member_id, **given)
+
+    def classic_heartbeat(self, generation: int, *, instance: str | None = None) -> Asked:
+        """A Heartbeat of a classic member."""
+        body = {"group_id": self.group, "generation_id": generation, "member_id": self.member_id}
+        return self.connection.ask(12, "Heartbeat", 3, {**body, "group_instance_id": instance})
+
+    def leave_group(self, reason: str | None = None) -> Asked:
+        """A LeaveGroup of a classic member, which is accepted."""
+        identity = {"member_id": self.member_id, "group_instance_id": None}
+        body = {"group_id": self.group, "members": [{**identity, "reason": reason}]}
+        return self.connection.ask(13, "LeaveGroup", 5, body).answered(members=[{**identity, "error_code": 0}])
+
+    def commit(self, epoch: int, *, version: int = 9) -> Asked:
+        """An OffsetCommit of one partition with this member epoch or generation; `committed` answers it."""
+        partition = {
+            "partition_index": 0,
+            "committed_offset": 3,
+            "committed_leader_epoch": -1,
+            "committed_metadata": "",
+        }
+        body = {
+            "group_id": self.group,
+            "member_id": self.member_id,
+            "generation_id_or_member_epoch": epoch,
+            "group_instance_id": None,
+            "topics": [{"name": "t", "partitions": [partition]}],
+        }
+        return self.connection.ask(8, "OffsetCommit", version, body)
 
     def share_fetch(
         self,
@@ -296,14 +347,19 @@ class Conversation:
         return connection
 
     def member(
-        self, name: str, group: str = "g", connection: Connection | None = None, *, joined: bool = True
-    ) -> Member:
+        self, name: str, group: str = "g", connection: Connection | None = None, *, joined: bool = True,
+        api_key: int = 76,
+    ) -> Member:  # fmt: skip
         """A member whose id is its name, padded to a uuid's 22 characters; `joined`: its first heartbeat is in the
         capture."""
-        member = Member(connection or self.connection(), group, name.ljust(22, "A"))
+        member = Member(connection or self.connection(), group, name.ljust(22, "A"), api_key)
         if joined:
             member.join()
         return member
+
+    def consumer(self, name: str, connection: Connection | None = None, *, joined: bool = True) -> Member:
+        """A member of a consumer group (KIP-848)."""
+        return self.member(name, connection=connection, joined=joined, api_key=68)
 
     def pause(self, seconds: float) -> None:
         self.wire.pause(seconds)

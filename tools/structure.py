@@ -23,6 +23,7 @@ LAYERS: Final[dict[str, tuple[str, ...]]] = {
     "states": (
         "states.tables",
         "states.member",
+        "states.generation",
         "states.stored",
         "states.session",
         "states.partition",

@@ -6,7 +6,7 @@ say) must receive all of these:
 | events | scope |
 |---|---|
 | Message, Exchange of ShareFetch and ShareAcknowledge | a session's member, with any broker, on any connection |
-| Message, Exchange of ShareGroupHeartbeat | its member, with any broker |
+| Message, Exchange of ShareGroupHeartbeat, ConsumerGroupHeartbeat | its member, with any broker |
 | Message, Exchange of ApiVersions, Metadata | the broker, on any connection |
 | Message, Exchange that shows or changes settings (facts/settings.py) | the cluster, on any connection |
 | Opened, HalfClosed, Closed, Gap, Exchange without a request | every connection with the broker, refused ones too |
@@ -43,6 +43,7 @@ from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN, forgotten
 from kshark.analysis.runners.byte_faults import ByteFaultRunner
 from kshark.analysis.runners.coverage import Coverage, CoverageCounter
 from kshark.analysis.runners.exchanges import ExchangeRules
+from kshark.analysis.runners.generations import GenerationRunner
 from kshark.analysis.runners.members import MemberRunner
 from kshark.analysis.runners.partitions import ClusterPartitions
 from kshark.analysis.runners.runner import MachineRunner, Runner
@@ -55,6 +56,7 @@ from kshark.analysis.states.partition.share_partition import Change
 from kshark.analysis.states.partition.situations import Acknowledging
 from kshark.analysis.states.session.copies import Acquisitions
 from kshark.analysis.states.session.state import SessionState
+from kshark.analysis.states.tables import CONSUMER
 from kshark.anomaly import GIVEN_UP
 from kshark.api_keys import API_VERSIONS, METADATA, SHARE_GROUP_HEARTBEAT
 from kshark.link.disorder import disorder_ns
@@ -113,15 +115,21 @@ class Analyzer:
         self.outcomes: Final = OutcomesOfMembers()
         rules = ExchangeRules(book.of_exchanges, counter)
         members = MemberRunner(book, self._members, self._partitions.last_acquisition, counter, exact=exact)
+        consumers = MemberRunner(
+            book, Members(), self._partitions.last_acquisition, counter, machine=CONSUMER, exact=exact
+        )
+        generations = GenerationRunner(book, counter)
         stored = StoredStateRunner(book, self._partitions.store, counter, exact=exact)
         stateless = StatelessRunner(book, counter)
-        self._machines: Final[tuple[MachineRunner, ...]] = (members, stored, stateless)
+        self._machines: Final[tuple[MachineRunner, ...]] = (members, consumers, generations, stored, stateless)
         #: The readers of one exchange, in their order. Byte faults come first (`_exchange`): an answer without a
         #: request must not count as an earlier one on its connection.
         readers: Final[tuple[tuple[Container[Any], _Reader], ...]] = (
-            # These four share no state: their order only decides the order of findings.
+            # These six share no state: their order only decides the order of findings.
             (rules.apis, rules.look),
             (members.apis, members.look),
+            (consumers.apis, consumers.look),
+            (generations.apis, generations.look),
             (stored.apis, stored.look),
             (stateless.apis, stateless.look),
             # After the members: a session's verdict may wait for the heartbeat that its member has just recorded.

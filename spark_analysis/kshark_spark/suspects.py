@@ -53,7 +53,7 @@ from kshark.units import counted, safe
 from kshark_spark.compressed import compress
 from kshark_spark.packing import ASKED_FOR, Buckets, News, numbered, of_all
 from kshark_spark.rows import Row, collected, in_batches
-from kshark_spark.screen import Suspects
+from kshark_spark.screen import UNSCREENED, Suspects
 from kshark_spark.screen.numbers import Int64s, cells, coded, mixed
 from kshark_spark.screen.pieces import Truths
 from kshark_spark.screen.single import has_ruled_code
@@ -258,7 +258,7 @@ def _marked(group: RowGroup, suspects: _Numbers | None, captures: _CapturesByNam
     wanted = of_rules
     if suspects is not None:
         groups, members = suspects
-        wanted = wanted & (_among(groups, rows, _GROUP) | _among(members, rows, _MEMBER))
+        wanted = wanted & (_among(groups, rows, _GROUP) | _among(members, rows, _MEMBER) | np.isin(api, [*UNSCREENED]))
     wanted = wanted | np.isin(api, [METADATA, API_VERSIONS, *CONFIG_APIS]) | orphan | (odd & ~of_rules)
     every = group.chosen(_COLUMNS, np.ones(len(rows), np.bool_))
     wanted = wanted & ~_repeated(every, (api == METADATA) & ~(odd | orphan), captures)

@@ -1,4 +1,4 @@
-"""Heartbeats of members of share groups, each with the coordinator's answer."""
+"""Heartbeats of members of share and consumer groups, each with the coordinator's answer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Final
 
 from msgspec import UNSET
 
-from kshark.analysis.facts.calls import FINAL, INITIAL, SUBSEQUENT, Call, EpochKind, Partition
+from kshark.analysis.facts.calls import FINAL, INITIAL, NEGATIVE, SUBSEQUENT, Call, EpochKind, Partition
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.reading import partitions_of, read_as
+from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT
 from kshark.model import Message
 from kshark_dissectors.enums import ErrorCode
 
@@ -85,6 +86,11 @@ class Beat(Call, eq=False):
         return self.reply in REFUSALS
 
     @property
+    def leaves(self) -> bool:
+        """True if the member asks to leave: for good, or for a while as a static member of a consumer group (-2)."""
+        return self.kind is FINAL or (self.kind is NEGATIVE and self.api_key == CONSUMER_GROUP_HEARTBEAT)
+
+    @property
     def fenced_as(self) -> str | None:
         """`greater` or `smaller`: the sent epoch compared with the broker's, from the error message."""
         match = _FENCED_AS.search(self.message)
@@ -93,7 +99,7 @@ class Beat(Call, eq=False):
     @property
     def story(self) -> str:
         """Return `ShareGroupHeartbeat #17 (member epoch 4) got member epoch 5 (packets 88, 89)`."""
-        if self.reply is ACCEPTED and self.kind is FINAL:
+        if self.reply is ACCEPTED and self.leaves:
             return f"{self.here} left the group ({self.packets})"
         asked = "asked to join and" if self.kind is INITIAL else f"(member epoch {self.epoch})"
         return f"{self.here} {asked} {self._outcome} ({self.packets})"

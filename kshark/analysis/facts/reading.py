@@ -20,7 +20,15 @@ from kshark.analysis.facts.calls import (
 )
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.anomaly import CATALOGUE
-from kshark.api_keys import FIND_COORDINATOR, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_DESCRIBE, SHARE_STATE
+from kshark.api_keys import (
+    FIND_COORDINATOR,
+    OFFSET_COMMIT,
+    SHARE_ACKNOWLEDGE,
+    SHARE_FETCH,
+    SHARE_GROUP_DESCRIBE,
+    SHARE_STATE,
+    TXN_OFFSET_COMMIT,
+)
 from kshark.endpoints import endpoint
 from kshark.model import UNKNOWN_PACKET, Message
 from kshark.records import RecordsField, spans_of
@@ -43,7 +51,7 @@ SESSION_APIS: Final = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 #: Errors of a partition that come with its leader: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
 _LED_ELSEWHERE: Final = frozenset({6, 74})
 #: Answers with an error code for each requested item, and no top-level one.
-_ERRORS_INSIDE: Final = SHARE_STATE | {FIND_COORDINATOR, SHARE_GROUP_DESCRIBE}
+_ERRORS_INSIDE: Final = SHARE_STATE | {FIND_COORDINATOR, SHARE_GROUP_DESCRIBE, OFFSET_COMMIT, TXN_OFFSET_COMMIT}
 
 
 def doubt_of(message: Message) -> str | None:

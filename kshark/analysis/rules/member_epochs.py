@@ -11,11 +11,11 @@ from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, INVALID, Beat
 from kshark.analysis.rules.rule import EXPLAINS, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import GIVEN_NEWER, JOINS_AGAIN, NOT_PLAIN
 from kshark.analysis.states.member.situation import MemberSituation
-from kshark.analysis.states.tables import MEMBER
-from kshark.analysis.states.tables.member import GREATER, SMALLER
+from kshark.analysis.states.tables import CONSUMER, MEMBER
+from kshark.analysis.states.tables.member import GREATER
 
 
-def _after_last(situation: MemberSituation) -> tuple[str, tuple[Beat, ...]]:
+def after_last(situation: MemberSituation) -> tuple[str, tuple[Beat, ...]]:
     """Return the last accepted heartbeat and this one: as text, and as witnesses."""
     beats = [beat for beat in (situation.member.last, situation.step) if beat is not None]
     return "; ".join(beat.story for beat in beats), tuple(beats)
@@ -42,16 +42,16 @@ def epoch_never_given(situation: MemberSituation) -> Argument | None:
     """The coordinator never sent an epoch that high."""
     if situation.met is not None and situation.relations != {GREATER}:
         return None
-    text, witness = _after_last(situation)
+    text, witness = after_last(situation)
     return Argument(text, witness, STATE, "ahead")
 
 
 def sent_old_epoch_fenced(situation: MemberSituation) -> Argument | None:
     """The member sends the same epoch again after an answer with a newer one, and is fenced."""
     step, last = situation.step, situation.member.last
-    if situation.relations != {SMALLER} or last is None or last is not situation.before_here or not _keeps(step, last):
+    if not situation.is_outdated or last is None or last is not situation.before_here or not _keeps(step, last):
         return None
-    text, witness = _after_last(situation)
+    text, witness = after_last(situation)
     return Argument(text, witness, STATE.after(last), "not_adopted")
 
 
@@ -64,9 +64,9 @@ def outdated_epoch(situation: MemberSituation) -> Argument | None:
 
     If an answer was lost, it may have held the newer epochs.
     """
-    if situation.relations != {SMALLER}:
+    if not situation.is_outdated:
         return None
-    text, witness = _after_last(situation)
+    text, witness = after_last(situation)
     lost, last = situation.member.unanswered, situation.member.last
     if lost is None or last is None or situation.step.epoch != last.given:
         return Argument(text, witness, STATE.after(*witness[:-1]), "behind")
@@ -88,7 +88,7 @@ def epoch_went_back(situation: MemberSituation) -> Argument | None:
         return Argument(step.story, (step,), EXCHANGE)
     if last is None or last.given is None or step.given >= last.given or last.end >= step.packet:
         return None
-    text, witness = _after_last(situation)
+    text, witness = after_last(situation)
     return Argument(text, witness, ABSENCE)
 
 
@@ -97,7 +97,7 @@ def sent_old_epoch_accepted(situation: MemberSituation) -> Argument | None:
     step, last = situation.step, situation.member.last
     if last is None or last is not situation.before_here or not _keeps(step, last):
         return None
-    text, witness = _after_last(situation)
+    text, witness = after_last(situation)
     return Argument(text, witness, EXCHANGE.after(last))
 
 
@@ -171,7 +171,10 @@ ROWS: Final = (
         rests_on=(NO_CONNECTION,),
         blame=("broker",),
         machine=MEMBER,
-        checks=(Check(epoch_went_back, (SUBSEQUENT,), (ACCEPTED,), trigger=NOT_PLAIN),),
+        checks=tuple(
+            Check(epoch_went_back, (SUBSEQUENT,), (ACCEPTED,), NOT_PLAIN, machine=machine)
+            for machine in (MEMBER, CONSUMER)
+        ),
     ),
     Rule(
         number=99,
@@ -194,6 +197,7 @@ ROWS: Final = (
         checks=(
             Check(sent_old_epoch_fenced, (SUBSEQUENT,), (FENCED,), GIVEN_NEWER, order=330),
             Check(sent_old_epoch_accepted, (SUBSEQUENT,), (ACCEPTED,), GIVEN_NEWER),
+            Check(sent_old_epoch_accepted, (SUBSEQUENT,), (ACCEPTED,), GIVEN_NEWER, machine=CONSUMER),
         ),
     ),
     Rule(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from kshark.analysis.facts.argument import ABSENCE, EXCHANGE, STATE, Argument, ProofNeeds, at_least
@@ -20,12 +21,16 @@ from kshark.analysis.facts.heartbeats import ACCEPTED, ELSEWHERE, FULL, INVALID,
 from kshark.analysis.rules.rule import CATCH_ALL, EXPLAINS, KINDS, NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import NAMES_TOPICS, NOT_LATE_YET, NOT_PLAIN, REMOVED_FROM_GROUP, UNTESTED
 from kshark.analysis.states.member.situation import MemberSituation
-from kshark.analysis.states.tables import MEMBER
-from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_ACKNOWLEDGE, SHARE_FETCH
-from kshark.conditions import F
+from kshark.analysis.states.tables import CONSUMER, MEMBER
+from kshark.api_keys import OFFSET_COMMIT, SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT, TXN_OFFSET_COMMIT
+from kshark.conditions import F, any_of
 
 _STAYING: Final = (SUBSEQUENT, FINAL)
 _NO_MEMBER: Final = (UNKNOWN_MEMBER, NO_GROUP)
+#: Words of brokers about a group of another type.
+_OTHER_TYPE: Final = re.compile("is not a (share|consumer) group")
+#: Machines of members whose heartbeats have an epoch.
+_MACHINES: Final = (MEMBER, CONSUMER)
 #: Why a broker that coordinates the group, or may, cannot answer yet.
 _NOT_READY_CAUSES: Final = {14: "loading", 15: "not_available"}
 
@@ -70,10 +75,11 @@ def wrong_coordinator(situation: MemberSituation) -> Argument | None:
 def other_group_type(situation: MemberSituation) -> Argument | None:
     """The id belongs to a group of another type.
 
-    A join creates the group if there is none. So GROUP_ID_NOT_FOUND as the answer to a join means another type.
+    A join of a share group creates the group if there is none. So GROUP_ID_NOT_FOUND as its answer means another type.
     """
     step = situation.step
-    if step.kind is not INITIAL and "is not a share group" not in step.message:
+    creates = step.kind is INITIAL and step.api_key == SHARE_GROUP_HEARTBEAT
+    if not creates and _OTHER_TYPE.search(step.message) is None:
         return None
     return Argument(f"{step.story}: a group of another type has that id", (step,), EXCHANGE, "other_type")
 
@@ -113,16 +119,16 @@ def expired(situation: MemberSituation) -> Argument | None:
     )
     if (heard := situation.member.heard_instead(step)) is None:
         text = (
-            f"{last.story}; {_late(situation)}, and the coordinator received no share request from it meanwhile; "
+            f"{last.story}; {late_by(situation)}, and the coordinator received no share request from it meanwhile; "
             f"{step.story}"
         )
-        return Argument(text, (last, step), STATE, "expired", noted=True, grounds=_silent(last, step))
+        return Argument(text, (last, step), STATE, "expired", noted=True, grounds=silent(last, step))
     noted = noted or heard.knows < last.end or heard.connection is not step.connection
     text = (
-        f"{last.story}; {_late(situation)}, although {heard.here} arrived meanwhile{heard.on(step)} ({heard.packets}); "
-        f"{step.story}"
+        f"{last.story}; {late_by(situation)}, although {heard.here} arrived meanwhile{heard.on(step)} "
+        f"({heard.packets}); {step.story}"
     )
-    return Argument(text, (last, heard, step), STATE, "expired", noted=noted, grounds=_silent(last, step))
+    return Argument(text, (last, heard, step), STATE, "expired", noted=noted, grounds=silent(last, step))
 
 
 def never_joined(situation: MemberSituation) -> Argument | None:
@@ -156,16 +162,16 @@ def late(situation: MemberSituation) -> Argument | None:
     step, last = situation.step, situation.member.last
     if not step.late or last is None or last.late or situation.was_down:
         return None
-    text = f"{last.story}; {_late(situation)}; {step.story}"
-    return Argument(text, (last, step), EXCHANGE, noted=True, grounds=_silent(last, step))
+    text = f"{last.story}; {late_by(situation)}; {step.story}"
+    return Argument(text, (last, step), EXCHANGE, noted=True, grounds=silent(last, step))
 
 
-def _silent(last: Beat, step: Beat) -> tuple[Ground, ...]:
+def silent(last: Beat, step: Beat) -> tuple[Ground, ...]:
     """Return the ground that the member missed more than one interval since the answer."""
     return (at_least(2 * last.interval_ns, last.ended, step),)
 
 
-def _late(situation: MemberSituation) -> str:
+def late_by(situation: MemberSituation) -> str:
     interval_ns = situation.member.last.interval_ns if situation.member.last is not None else 0
     return f"no heartbeat for {situation.gap_ns / 1e9:.1f} s, due every {interval_ns / 1e9:g} s"
 
@@ -213,7 +219,7 @@ MEMBER_REFUSED: Final = Rule(
     verdicts=("unknown",),
     causes=("unknown",),
     machine=MEMBER,
-    checks=(Check(refused, trigger=UNTESTED, order=CATCH_ALL),),
+    checks=tuple(Check(refused, trigger=UNTESTED, order=CATCH_ALL, machine=machine) for machine in _MACHINES),
 )
 ROWS: Final = (
     Rule(
@@ -251,6 +257,8 @@ ROWS: Final = (
         checks=(
             Check(sent_after_leave, _STAYING, _NO_MEMBER, order=360, reported_unproved=True),
             Check(never_joined, _STAYING, _NO_MEMBER, order=380, reported_unproved=True),
+            Check(sent_after_leave, _STAYING, _NO_MEMBER, order=360, reported_unproved=True, machine=CONSUMER),
+            Check(never_joined, _STAYING, _NO_MEMBER, order=380, reported_unproved=True, machine=CONSUMER),
         ),
     ),
     Rule(
@@ -270,7 +278,10 @@ ROWS: Final = (
         rests_on=(NO_CONNECTION, ANSWER_RECEIVED),
         at="request",
         machine=MEMBER,
-        checks=(Check(did_not_rejoin, (SUBSEQUENT,), (ACCEPTED, *OUT), REMOVED_FROM_GROUP),),
+        checks=tuple(
+            Check(did_not_rejoin, (SUBSEQUENT,), (ACCEPTED, *OUT), REMOVED_FROM_GROUP, machine=machine)
+            for machine in _MACHINES
+        ),
     ),
     Rule(
         number=103,
@@ -294,6 +305,7 @@ ROWS: Final = (
         checks=(
             Check(expired, _STAYING, _NO_MEMBER, NOT_LATE_YET, order=370),
             Check(late, (SUBSEQUENT,), (ACCEPTED,), NOT_LATE_YET),
+            Check(late, (SUBSEQUENT,), (ACCEPTED,), NOT_LATE_YET, machine=CONSUMER),
         ),
     ),
     Rule(
@@ -327,7 +339,7 @@ ROWS: Final = (
         verdicts=NOTES,
         causes=("group_full",),
         machine=MEMBER,
-        checks=(Check(group_full, KINDS, (FULL,), UNTESTED, order=390),),
+        checks=tuple(Check(group_full, KINDS, (FULL,), UNTESTED, order=390, machine=machine) for machine in _MACHINES),
     ),
     Rule(
         number=106,
@@ -344,10 +356,12 @@ ROWS: Final = (
         verdicts=EXPLAINS,
         causes=("other_type",),
         machine=MEMBER,
-        checks=(Check(other_group_type, KINDS, (NO_GROUP,), order=350),),
-        apis=(CONSUMER_GROUP_HEARTBEAT,),
-        when=F("group_id") != "",
-        answer=(F("error_code") == NO_GROUP.value) & F("error_message").matches("is not a consumer group"),
+        checks=tuple(Check(other_group_type, KINDS, (NO_GROUP,), order=350, machine=machine) for machine in _MACHINES),
+        # If there is no group, a commit without a member creates it, and other transactions get ILLEGAL_GENERATION
+        # (Kafka: OffsetMetadataManager).
+        apis=(OFFSET_COMMIT, TXN_OFFSET_COMMIT),
+        when=~(F("generation_id_or_member_epoch") >= 0),
+        answer=any_of("topics.partitions", F("error_code") == NO_GROUP.value),
         sentence="a group of another type has that id",
     ),
     Rule(
@@ -366,6 +380,8 @@ ROWS: Final = (
         checks=(
             Check(wrong_coordinator, KINDS, (ELSEWHERE,), order=400),
             Check(coordinator_moved, KINDS, (ACCEPTED,), trigger=NOT_PLAIN),
+            Check(wrong_coordinator, KINDS, (ELSEWHERE,), order=400, machine=CONSUMER),
+            Check(coordinator_moved, KINDS, (ACCEPTED,), trigger=NOT_PLAIN, machine=CONSUMER),
         ),
     ),
     Rule(
@@ -381,7 +397,9 @@ ROWS: Final = (
         verdicts=NOTES,
         causes=tuple(_NOT_READY_CAUSES.values()),
         machine=MEMBER,
-        checks=(Check(coordinator_not_ready, KINDS, (ELSEWHERE,), order=395),),
+        checks=tuple(
+            Check(coordinator_not_ready, KINDS, (ELSEWHERE,), order=395, machine=machine) for machine in _MACHINES
+        ),
     ),
     Rule(
         number=108,

@@ -1,4 +1,4 @@
-"""The runner of members of share groups: judge each heartbeat, with its answer, by the state of its member."""
+"""The runner of members of groups: judge each heartbeat, with its answer, by the state of its member."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from kshark.analysis.runners.verdict import Verdict
 from kshark.analysis.states.member.plain import is_plain
 from kshark.analysis.states.member.situation import AcquisitionsOf, MemberSituation, conclude
 from kshark.analysis.states.member.state import Member, Members
-from kshark.analysis.states.tables import MEMBER
+from kshark.analysis.states.tables import MEMBER, Machine
 from kshark.model import Message
 
 
 class MemberRunner:
-    """A MachineRunner: keep `members` up to date, and judge their heartbeats.
+    """A MachineRunner: keep `members` of share groups (or of another `machine`) up to date, and judge their heartbeats.
 
     `exact`: ask the rules about plain heartbeats too; the findings are the same.
     """
@@ -33,12 +33,13 @@ class MemberRunner:
         acquisitions: AcquisitionsOf,
         counter: CoverageCounter | None = None,
         *,
+        machine: Machine = MEMBER,
         exact: bool = False,
     ) -> None:
-        self.apis: Final = MEMBER.apis
+        self.apis: Final = machine.apis
         self._runner = Runner(book, counter, exact=exact, room=limits.PENDING_VERDICTS)
         #: False if coverage counts every heartbeat.
-        self._skips_plain = counter is None and self._runner.skips_plain(MEMBER)
+        self._skips_plain = counter is None and self._runner.skips_plain(machine)
         self._members = members
         self._acquisitions = acquisitions
 
@@ -71,6 +72,9 @@ class MemberRunner:
         return self._runner.close()
 
     def _member(self, beat: Beat) -> Member:
+        # A member that joins without an id gets one in the answer (ConsumerGroupHeartbeat 0).
+        if not beat.member_id:
+            return Member()
         member = self._members.of(beat.connection.broker, beat.group_id, beat.member_id)
         if beat.kind is INITIAL and member.before is None and not member.brokers and not self._members.forgetful:
             member.join, member.complete_since = beat, beat.packet

@@ -8,12 +8,12 @@ from kshark.analysis.facts.argument import Argument, sent_in_order
 from kshark.analysis.facts.judge import Judgement, judge
 from kshark.analysis.facts.known import ALWAYS, Known
 from kshark.analysis.rules.rule import Rule
-from kshark.analysis.states.tables import MEMBER, PERSISTER, SESSION
+from kshark.analysis.states.tables import CONSUMER, GENERATION, MEMBER, PERSISTER, SESSION
 
 #: A remark is about a step that the rule looks at in any case. An explanation gives the reason why a step was refused.
 Part = Literal["remark", "explanation"]
 #: Machines whose verdicts can wait for later requests.
-_WAIT: Final = (SESSION, MEMBER, PERSISTER)
+_WAIT: Final = (SESSION, MEMBER, CONSUMER, GENERATION, PERSISTER)
 
 
 class Verdict(NamedTuple):

@@ -2,8 +2,9 @@
 
 A group is skipped if its records in flight are plain (kshark_spark.screen.records). Then each of its members is skipped
 if its share sessions (.sessions) and heartbeats (.heartbeats) are plain. These modules define `plain`; triggers and
-conditions come from the rows of rules. If a machine has no screen, or if a check does not declare that plain steps do
-not concern it, the exchanges of all members are read.
+conditions come from the rows of rules. The exchanges of consumer groups are few, and all
+read. If another machine has no screen, or if a check does not declare that plain steps do not concern it, the exchanges
+of all members are read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from kshark.analysis.rules import BOOK
-from kshark.analysis.states.tables import IN_FLIGHT, MEMBER, PERSISTER, SESSION
+from kshark.analysis.states.tables import CONSUMER, GENERATION, IN_FLIGHT, MEMBER, PERSISTER, SESSION
 from kshark_spark.rows import collected, frame_of
 from kshark_spark.screen.exchanges import suspects_of_exchanges
 from kshark_spark.screen.heartbeats import heartbeats_of
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from kshark_spark.tables import Tables
 
 _SCREENED: Final = frozenset({SESSION, MEMBER, IN_FLIGHT, PERSISTER})
+#: Machines without a screen whose exchanges are few: they are all read.
+_READ: Final = frozenset({CONSUMER, GENERATION})
+#: The APIs of these machines.
+UNSCREENED: Final = frozenset[int]().union(*(machine.apis for machine in _READ))
 _MEMBERS: Final = pa.schema([("capture", pa.string()), ("group", pa.int64()), ("member", pa.int64())])
 _GROUPS: Final = pa.schema([("group", pa.int64()), ("is_suspect", pa.bool_())])
 
@@ -57,7 +62,7 @@ def screened(tables: Tables, names: Mapping[tuple[str, str], str], window: int) 
     `names`: for brokers with several addresses, the one that represents the broker, by capture and address. `window`:
     number of offsets in flight in a partition that may delay a fetch.
     """
-    if not _SCREENED.issuperset(BOOK.machines) or any(map(BOOK.concerns_plain, BOOK.machines)):
+    if not (_SCREENED | _READ).issuperset(BOOK.machines) or any(map(BOOK.concerns_plain, BOOK.machines)):
         return EVERYBODY
     spark, beats = tables["exchanges"].sparkSession, heartbeats_of(tables)
     rows_of_exchanges = [*collected(suspects_of_exchanges(spark, tables).distinct(), "find suspicious exchanges")]

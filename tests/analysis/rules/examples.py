@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from tests.analysis.rules.stored_examples import Senders
@@ -41,9 +42,18 @@ _WORD: Final = re.compile(
 )
 _LATE: Final = re.compile(rf"… → (?P<error>-?\d+)(?:{_HANDED})?")
 _HEARTBEAT: Final = re.compile(
-    _WHO.format("ShareGroupHeartbeat")
+    _WHO.format("ShareGroupHeartbeat|ConsumerGroupHeartbeat")
     + r"(?P<topics>, topics t)? → (?P<error>\d+)(?:, given (?P<given>\d+))?(?:, assigned(?P<assigned>(?: t\[\d+\])+))?"
 )
+#: The first words of conversations in which the member has not joined before.
+_UNJOINED: Final = re.compile(r"ShareGroupHeartbeat epoch 0|Consumer|JoinGroup")
+_JOINING: Final = re.compile(
+    r"(?:by (?P<member>b): )?JoinGroup(?:, instance (?P<instance>[ij]))? → 0, generation (?P<given>\d+)"
+)
+_CLASSIC: Final = re.compile(
+    r"(?:by (?P<member>b): )?Heartbeat generation (?P<given>\d+)(?:, instance (?P<instance>[ij]))? → (?P<error>\d+)"
+)
+_COMMIT: Final = re.compile(r"OffsetCommit epoch (-?\d+) → (\d+)")
 _MEMBERSHIP: Final = re.compile(
     r"(?P<member>[a-z]) (?:(?P<joins>joins)|(?P<leaves>leaves)|is assigned(?P<partitions>(?: t\[\d+\])+))"
 )
@@ -60,7 +70,7 @@ class Example:
         release = _RELEASE.match(lines)
         lines = lines.removeprefix(release[0] if release else "")
         self.talk = alone(release=release[1] if release else "4.2")
-        self._members = {"a": self.talk.member("a", joined=not lines.startswith("ShareGroupHeartbeat epoch 0"))}
+        self._members = {"a": self.talk.member("a", joined=_UNJOINED.match(lines) is None)}
         self._connections = {"A": self._members["a"].connection}
         self._senders = Senders(self.talk)
         self._open: list[Asked] = []
@@ -97,13 +107,31 @@ class Example:
 
     def _beat(self, said: re.Match[str]) -> None:
         epoch, error = int(said["epoch"]), int(said["error"])
-        asked = self._who(said).heartbeat(epoch, ["t"] if said["topics"] else None)
+        member = replace(self._who(said), api_key=68 if said["api"] == "ConsumerGroupHeartbeat" else 76)
+        asked = member.heartbeat(epoch, ["t"] if said["topics"] else None)
         if error:
             asked.answered(error)
             return
         partitions = _numbers(said["assigned"] or "")
         told = {"topic_partitions": [{"topic_id": TOPIC, "partitions": partitions}]} if partitions else None
         asked.given(int(said["given"] or epoch or 1), assignment=told, interval_ms=5000 if epoch >= 0 else 0)
+
+    def _join(self, said: re.Match[str]) -> None:
+        self._classic_member(said).join_group(int(said["given"]), instance=said["instance"])
+
+    def _classic(self, said: re.Match[str]) -> None:
+        beat = self._classic_member(said).classic_heartbeat(int(said["given"]), instance=said["instance"])
+        beat.answered(int(said["error"]))
+
+    def _classic_member(self, said: re.Match[str]) -> Member:
+        """A classic member; the second one is on a host of its own."""
+        name = said["member"] or "a"
+        if name not in self._members:
+            self._members[name] = self.talk.member(name, connection=self.talk.connection(host="10.0.0.2"), joined=False)
+        return self._members[name]
+
+    def _commit(self, said: re.Match[str]) -> None:
+        self._member("a").commit(int(said[1])).committed(int(said[2]))
 
     def _belong(self, said: re.Match[str]) -> None:
         member = self._member(said["member"])
@@ -142,6 +170,9 @@ _SAY: Final[dict[re.Pattern[str], Callable[[Example, re.Match[str]], None]]] = {
     _REQUEST: Example._ask,
     _LATE: Example._answer,
     _HEARTBEAT: Example._beat,
+    _JOINING: Example._join,
+    _CLASSIC: Example._classic,
+    _COMMIT: Example._commit,
     _MEMBERSHIP: Example._belong,
     _PAUSE: Example._wait,
     _CLOSED: Example._close,

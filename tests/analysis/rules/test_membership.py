@@ -428,7 +428,10 @@ def test_a_consumer_may_not_join_a_share_group() -> None:
             heartbeat_interval_ms=0,
             assignment=None,
         )
-    assert findings(talk) == [violation("GROUP_TYPE_CONFLICT", asked[0], blame="client")]
+    assert findings(talk) == [
+        violation("GROUP_TYPE_CONFLICT", asked[0], blame="client", cause="other_type"),
+        unknown("MEMBER_REFUSED", asked[1], because="race", cause="unknown"),
+    ]
 
 
 def test_two_addresses_are_not_known_to_be_two_brokers() -> None:

@@ -26,6 +26,9 @@ from tests.conversation import (
 #: The rules about reactions. All other rules accuse a client of what it did without an answer: it counted a request
 #: when it sent it, used a session that it had closed, sent two requests at once.
 REACTIONS = {
+    "CONSUMER_EPOCH_FENCED",
+    "CONSUMER_EPOCH_STALE",
+    "GENERATION_STALE",
     "ACK_NOT_ACQUIRED",
     "ADVANCED_AFTER_ERROR",
     "DOUBLE_ACK",

@@ -14,7 +14,17 @@ from kshark.analysis.facts.machine import StepType
 from kshark.analysis.rules import BOOK, RuleBook
 from kshark.analysis.rules.rule import CATCH_ALL, KINDS, NOTES, REPLIES, Check
 from kshark.analysis.runners.stateless import Exchanged
-from kshark.analysis.states.tables import CONNECTION, IN_FLIGHT, MACHINES, MEMBER, PERSISTER, SESSION, Machine
+from kshark.analysis.states.tables import (
+    CONNECTION,
+    CONSUMER,
+    GENERATION,
+    IN_FLIGHT,
+    MACHINES,
+    MEMBER,
+    PERSISTER,
+    SESSION,
+    Machine,
+)
 from kshark.anomaly import CATALOGUE
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT
 from kshark.registry import Registry
@@ -77,7 +87,14 @@ def test_explanations_have_an_order_each() -> None:
 def test_what_is_derived_from_the_rows() -> None:
     assert {SHARE_FETCH, SHARE_ACKNOWLEDGE, SHARE_GROUP_HEARTBEAT} <= APIS
     assert BOOK.bucket == ("group_id",)
-    assert {rule.machine for rule in RULES if rule.machine} == {SESSION, IN_FLIGHT, MEMBER, PERSISTER}
+    assert {rule.machine for rule in RULES if rule.machine} == {
+        SESSION,
+        IN_FLIGHT,
+        MEMBER,
+        CONSUMER,
+        GENERATION,
+        PERSISTER,
+    }
     assert "always" not in {trigger.name for trigger in BOOK.triggers}
 
 

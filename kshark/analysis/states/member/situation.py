@@ -11,8 +11,17 @@ from kshark.analysis.facts.heartbeats import ACCEPTED, FENCED, Beat
 from kshark.analysis.facts.known import ALWAYS, NOTHING_HIDDEN, Known, known_if, never
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.member.state import Member
-from kshark.analysis.states.tables import MEMBER
-from kshark.analysis.states.tables.member import ABSENT, MemberState, Relation, proved_alone, relations, states_after
+from kshark.analysis.states.tables.member import (
+    ABSENT,
+    MACHINE_OF,
+    PREVIOUS,
+    SMALLER,
+    MemberState,
+    Relation,
+    proved_alone,
+    relations,
+    states_after,
+)
 
 #: Possible states that are followed at the same time; with more of them the state counts as unknown.
 _STATES: Final = 16
@@ -73,7 +82,8 @@ class MemberSituation:
     @property
     def step_type(self) -> StepType:
         beat = self.step
-        return StepType(MEMBER.name, beat.api_key, beat.kind, beat.reply, beat.reply is ACCEPTED, beat.refused)
+        machine = MACHINE_OF[beat.api_key]
+        return StepType(machine.name, beat.api_key, beat.kind, beat.reply, beat.reply is ACCEPTED, beat.refused)
 
     @property
     def knowledge(self) -> Known:
@@ -83,6 +93,11 @@ class MemberSituation:
     @property
     def subject(self) -> None:
         """None: a finding about a member names no share partition, unless its argument does."""
+
+    @property
+    def is_outdated(self) -> bool:
+        """True if its epoch is certainly older than the member's."""
+        return bool(self.relations) and self.relations <= {PREVIOUS, SMALLER}
 
     @property
     def before_here(self) -> Beat | None:

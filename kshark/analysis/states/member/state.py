@@ -1,4 +1,4 @@
-"""Members of share groups: the state that their heartbeats show."""
+"""Members of share and consumer groups: the state that their heartbeats show."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Member:
     def remember(self, beat: Beat) -> None:
         """Add a heartbeat to the past. Its effect on the possible states was computed before."""
         self.before = beat
-        left = beat.kind is FINAL and beat.reply is ACCEPTED
+        left = beat.leaves and beat.reply is ACCEPTED
         self.departure = beat if left or beat.reply is FENCED or beat.reply is UNKNOWN_MEMBER else None
         if beat.assigned is not None or beat.kind is INITIAL:
             self.assigned_by = beat

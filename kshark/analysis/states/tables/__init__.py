@@ -7,10 +7,10 @@ from typing import Final
 from kshark.analysis.facts.machine import Machine
 from kshark.analysis.states.tables.connection import CONNECTION
 from kshark.analysis.states.tables.in_flight import IN_FLIGHT
-from kshark.analysis.states.tables.member import MEMBER
+from kshark.analysis.states.tables.member import CONSUMER, GENERATION, MEMBER
 from kshark.analysis.states.tables.persister import PERSISTER
 from kshark.analysis.states.tables.session import SESSION
 
-MACHINES: Final = (SESSION, IN_FLIGHT, MEMBER, PERSISTER, CONNECTION)
+MACHINES: Final = (SESSION, IN_FLIGHT, MEMBER, CONSUMER, GENERATION, PERSISTER, CONNECTION)
 
-__all__ = ["CONNECTION", "IN_FLIGHT", "MACHINES", "MEMBER", "PERSISTER", "SESSION", "Machine"]
+__all__ = ["CONNECTION", "CONSUMER", "GENERATION", "IN_FLIGHT", "MACHINES", "MEMBER", "PERSISTER", "SESSION", "Machine"]

@@ -1,13 +1,18 @@
-"""The member machine: the coordinator's answer to a heartbeat and its effect, by the state of the member.
+"""The member machines: the coordinator's answer to a heartbeat and its effect, by the state of the member.
 
-Source: KIP-932; Kafka's GroupMetadataManager.shareGroupHeartbeat and throwIfShareGroupMemberEpochIsInvalid. It is the
-same in 4.0 to 4.4, except that before 4.2 a member that is still in the group may not join again (KAFKA-19233).
+Source: KIP-932 and KIP-848; Kafka's GroupMetadataManager, throwIfShareGroupMemberEpochIsInvalid and
+throwIfConsumerGroupMemberEpochIsInvalid. It is the same in 4.0 to 4.4, except that before 4.2 a member that is still in
+the group may not join again (KAFKA-19233). Members of share and consumer groups differ in two cells: a consumer that
+sends the epoch before is accepted only if it owns nothing that it lost since, and a static member (KIP-345) leaves
+for a while with epoch -2.
 """
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from kshark.analysis.facts.calls import FINAL, INITIAL, NEGATIVE, SUBSEQUENT
 from kshark.analysis.facts.heartbeats import (
@@ -24,7 +29,15 @@ from kshark.analysis.facts.heartbeats import (
     HeartbeatReply,
 )
 from kshark.analysis.facts.machine import Machine
-from kshark.api_keys import SHARE_GROUP_HEARTBEAT
+from kshark.api_keys import (
+    CONSUMER_GROUP_HEARTBEAT,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    SHARE_GROUP_HEARTBEAT,
+    SYNC_GROUP,
+)
 
 
 class MemberState(NamedTuple):
@@ -58,6 +71,7 @@ class MemberOutcome(Enum):
 
     JOIN = "joined"
     STAY = "stayed"
+    REVIEW = "stayed or fenced"
     LEAVE = "left"
     UNKNOWN = "unknown"
     FENCE = "fenced"
@@ -65,7 +79,7 @@ class MemberOutcome(Enum):
 
 
 NO_MEMBER, ITS_OWN, PREVIOUS, GREATER, SMALLER = Relation
-_JOIN, _STAY, _LEAVE, _UNKNOWN, _FENCE, _REJECT = MemberOutcome
+_JOIN, _STAY, _REVIEW, _LEAVE, _UNKNOWN, _FENCE, _REJECT = MemberOutcome
 #: epoch         no such member  its own  the one before  a higher one  a lower one
 MEMBER_OUTCOME: Final = {
     INITIAL: (_JOIN, _JOIN, _JOIN, _JOIN, _JOIN),
@@ -73,6 +87,13 @@ MEMBER_OUTCOME: Final = {
     FINAL: (_UNKNOWN, _LEAVE, _LEAVE, _LEAVE, _LEAVE),
     NEGATIVE: (_REJECT, _REJECT, _REJECT, _REJECT, _REJECT),
 }
+CONSUMER_OUTCOME: Final = {
+    **MEMBER_OUTCOME,
+    SUBSEQUENT: (_UNKNOWN, _STAY, _REVIEW, _FENCE, _FENCE),
+    NEGATIVE: (_UNKNOWN, _LEAVE, _LEAVE, _LEAVE, _LEAVE),
+}
+#: The table of each API.
+OUTCOMES: Final = {SHARE_GROUP_HEARTBEAT: MEMBER_OUTCOME, CONSUMER_GROUP_HEARTBEAT: CONSUMER_OUTCOME}
 
 
 class MemberEffect(Enum):
@@ -86,6 +107,12 @@ class MemberEffect(Enum):
 
 _STAYS, _GONE, _NEW, _NEXT = MemberEffect
 _UNCHANGED: Final = {INVALID: (_STAYS,), ELSEWHERE: (_STAYS,)}
+_STAYED: Final[dict[HeartbeatReply, tuple[MemberEffect, ...]]] = {
+    ACCEPTED: (_NEXT,),
+    UNCLEAR: (_NEXT, _STAYS),
+    UNANSWERED: (_NEXT, _STAYS),
+    **_UNCHANGED,
+}
 #: Possible states after each outcome, by the answer; an answer that is not listed contradicts the outcome.
 AFTER: Final[dict[MemberOutcome, dict[HeartbeatReply, tuple[MemberEffect, ...]]]] = {
     _JOIN: {
@@ -97,7 +124,8 @@ AFTER: Final[dict[MemberOutcome, dict[HeartbeatReply, tuple[MemberEffect, ...]]]
         UNANSWERED: (_NEW, _STAYS),
         **_UNCHANGED,
     },
-    _STAY: {ACCEPTED: (_NEXT,), UNCLEAR: (_NEXT, _STAYS), UNANSWERED: (_NEXT, _STAYS), **_UNCHANGED},
+    _STAY: _STAYED,
+    _REVIEW: {**_STAYED, FENCED: (_STAYS,)},
     _LEAVE: {ACCEPTED: (_GONE,), UNCLEAR: (_GONE, _STAYS), UNANSWERED: (_GONE, _STAYS), **_UNCHANGED},
     _UNKNOWN: dict.fromkeys((UNKNOWN_MEMBER, NO_GROUP, INVALID, ELSEWHERE, UNCLEAR, UNANSWERED), (_STAYS,)),
     _FENCE: {FENCED: (_STAYS,), UNCLEAR: (_STAYS,), UNANSWERED: (_STAYS,), **_UNCHANGED},
@@ -115,8 +143,8 @@ ALONE: Final = {
     (FINAL, UNKNOWN_MEMBER): _GONE,
     (FINAL, NO_GROUP): _GONE,
 }
-#: Words of brokers about an epoch that they fence.
-_FENCED_RELATIONS: Final = {"greater": GREATER, "smaller": SMALLER}
+#: Words of brokers about an epoch that they fence, and the relations that they mean.
+_FENCED_RELATIONS: Final = {"greater": (GREATER,), "smaller": (PREVIOUS, SMALLER), None: tuple(Relation)}
 
 
 def relations(epoch: int, state: MemberState) -> tuple[Relation, ...]:
@@ -135,13 +163,12 @@ def relations(epoch: int, state: MemberState) -> tuple[Relation, ...]:
 
 def outcome_of(beat: Beat, relation: Relation) -> MemberOutcome:
     """Return the coordinator's action."""
-    return MEMBER_OUTCOME[beat.kind][relation.value]
+    return OUTCOMES[beat.api_key][beat.kind][relation.value]
 
 
 def states_after(beat: Beat, state: MemberState, relation: Relation) -> tuple[MemberState, ...]:
     """Return the possible states after a heartbeat; none if the answer contradicts the state."""
-    reported = None if beat.fenced_as is None else _FENCED_RELATIONS[beat.fenced_as]
-    if beat.reply is FENCED and reported not in (None, relation):
+    if beat.reply is FENCED and relation not in _FENCED_RELATIONS[beat.fenced_as]:
         return ()
     thens = AFTER[outcome_of(beat, relation)].get(beat.reply, ())
     states = (_after(then, beat, state, relation) for then in thens)
@@ -175,3 +202,19 @@ MEMBER: Final = Machine(
     states=("no member", "in the group, with its epoch and the one before"),
     about="a member of a share group (KIP-932)",
 )
+CONSUMER: Final = replace(
+    MEMBER,
+    name="consumer",
+    apis=frozenset({CONSUMER_GROUP_HEARTBEAT}),
+    about="a member of a consumer group (KIP-848)",
+)
+#: Members by the generation (classic groups) or member epoch (consumer groups) that they use.
+GENERATION: Final = Machine(
+    "generation",
+    key=("group_id",),
+    apis=frozenset({OFFSET_COMMIT, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, CONSUMER_GROUP_HEARTBEAT}),
+    states=("its newest generation or member epoch", "the member that holds an instance id"),
+    about="the generations, member epochs and instance ids that members of classic and consumer groups use",
+)
+#: The machine of each API.
+MACHINE_OF: Final = {api: machine for machine in (MEMBER, CONSUMER) for api in machine.apis}

@@ -1,0 +1,105 @@
+"""Generations, member epochs and instance ids: what only looks like a mistake, and what cannot be told."""
+
+from __future__ import annotations
+
+from tests.analysis.rules.promises.generations import (
+    FENCED_INSTANCE_ID,
+    ILLEGAL_GENERATION,
+    STALE_MEMBER_EPOCH,
+    a_generation_is_used_again_after_a_newer_one,
+    classic,
+)
+from tests.analysis.talks import FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND, codes
+from tests.conversation import Conversation, Member, findings, note, unheard
+
+
+def test_right_generations_are_no_findings() -> None:
+    talk = Conversation()
+    a = classic(talk, "a")
+    for generation in (1, 2):
+        a.join_group(generation)
+        a.classic_heartbeat(generation).answered()
+        a.commit(generation).committed()
+    a.leave_group("the consumer is being closed")
+    assert findings(talk) == []
+
+
+def test_a_generation_whose_answer_was_lost_is_no_violation() -> None:
+    """Without any one of its exchanges, and without acknowledgements."""
+    talk, _ = a_generation_is_used_again_after_a_newer_one()
+    for index in range(len(talk.exchanges)):
+        found = codes(talk.without_exchange(index))
+        # The first generation may be missing: it is not what the refused one is compared with.
+        assert ("GENERATION_STALE", "violation") not in found or index < 3, index
+    assert ("GENERATION_STALE", "violation") not in codes(unheard(talk))
+
+
+def test_other_partitions_of_a_commit_may_be_refused() -> None:
+    """An error of a topic is none of the generation."""
+    talk = Conversation()
+    a = classic(talk, "a")
+    a.join_group(1)
+    a.commit(1).committed(3)
+    assert findings(talk) == []
+
+
+def test_a_commit_without_a_member_is_of_no_generation() -> None:
+    talk = Conversation()
+    nobody = Member(talk.connection(), "g", "")
+    nobody.commit(-1).committed(ILLEGAL_GENERATION)
+    assert findings(talk) == []
+
+
+def test_one_host_that_joins_again_is_not_two_processes() -> None:
+    talk = Conversation()
+    a, again = classic(talk, "a"), classic(talk, "b")
+    a.join_group(1, instance="i")
+    again.join_group(1, instance="i")
+    a.classic_heartbeat(1, instance="i").answered(FENCED_INSTANCE_ID)
+    a.join_group(1, instance="i")
+    again.classic_heartbeat(1, instance="i").answered(FENCED_INSTANCE_ID)
+    again.join_group(1, instance="i")
+    assert [verdict for _, verdict in codes(talk)] == ["unknown", "unknown"]
+
+
+def test_a_process_that_moves_to_another_host_is_fenced_once() -> None:
+    talk = Conversation()
+    a, b = classic(talk, "a"), classic(talk, "b", "10.0.0.2")
+    a.join_group(1, instance="i")
+    b.join_group(1, instance="i")
+    fenced = [a.classic_heartbeat(1, instance="i").answered(FENCED_INSTANCE_ID) for _ in range(3)]
+    assert findings(talk) == [note("INSTANCE_ID_TAKEN", one, cause="replaced") for one in fenced]
+
+
+def test_a_static_member_leaves_for_a_while_and_comes_back() -> None:
+    talk = Conversation()
+    talk.consumer("a").heartbeat(-2, instance_id="i").given(-2, interval_ms=0)
+    talk.consumer("b").heartbeat(1, instance_id="i").given(1)
+    assert findings(talk) == []
+
+
+def test_a_coordinator_takes_the_epoch_before_once_its_answer_was_lost() -> None:
+    talk = Conversation()
+    a = talk.consumer("a")
+    a.heartbeat(1)
+    a.connection.reset()
+    again = a.on(talk.connection())
+    again.heartbeat(1).given(2)
+    again.heartbeat(2).given(2)
+    assert [code for code, verdict in codes(talk) if verdict == "violation"] == []
+
+
+def test_a_group_that_is_gone_is_of_no_other_type() -> None:
+    """OffsetCommit 9 with a generation of a group that was deleted."""
+    talk = Conversation()
+    a = talk.consumer("a")
+    a.commit(1).committed(GROUP_ID_NOT_FOUND)
+    assert findings(talk) == []
+
+
+def test_a_stale_epoch_of_a_member_that_began_before_the_capture_is_not_told() -> None:
+    talk = Conversation()
+    a = talk.consumer("a", joined=False)
+    a.commit(1).committed(STALE_MEMBER_EPOCH)
+    a.heartbeat(3).answered(FENCED_MEMBER_EPOCH)
+    assert {verdict for _, verdict in codes(talk)} == {"unknown"}
