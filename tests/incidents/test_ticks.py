@@ -23,6 +23,7 @@ from tests.incidents import (
     test_closings,
     test_dead_letters,
     test_endpoints,
+    test_fetch_sessions,
     test_members,
     test_network,
     test_requests,
@@ -105,6 +106,18 @@ def handshake_failed() -> Conversation:
     return talk
 
 
+def wrong_fetch_epoch() -> Conversation:
+    talk = Conversation()
+    test_fetch_sessions.refused(test_fetch_sessions.fetch(test_fetch_sessions.opened(talk), 7, 3))
+    return talk
+
+
+def unknown_fetch_session() -> Conversation:
+    talk = Conversation()
+    test_fetch_sessions.gone(test_fetch_sessions.fetch(test_fetch_sessions.opened(talk), 7, 1))
+    return talk
+
+
 #: By code, a conversation, and the seconds after its last packet at which the incident is over.
 OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "THROTTLED": (throttled, 2 + 30),
@@ -114,6 +127,8 @@ OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "CLOSED_INSTEAD_OF_ANSWER": (closed_on, 300),
     "SASL_SESSION_EXPIRED": (login_expired, 3 * 60 + 300),
     "TLS_HANDSHAKE_FAILED": (handshake_failed, 300),
+    "FETCH_SESSION_EPOCH": (wrong_fetch_epoch, 60),
+    "FETCH_SESSION_NOT_FOUND": (unknown_fetch_session, 60),
 }
 
 

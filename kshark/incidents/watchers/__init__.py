@@ -9,6 +9,7 @@ from kshark.incidents.watchers.brokers import BrokerEnds
 from kshark.incidents.watchers.closings import ClosedOn
 from kshark.incidents.watchers.dead_letters import DeadLetters
 from kshark.incidents.watchers.endpoints import Endpoints
+from kshark.incidents.watchers.fetch_sessions import FetchSessions
 from kshark.incidents.watchers.members import Members
 from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.requests import Requests
@@ -34,6 +35,7 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     Endpoints,
     ClosedOn,
     SaslSessions,
+    FetchSessions,
 )
 #: APIs whose whole bodies watchers read, and codes of the weirds that they take.
 APIS: Final = frozenset().union(*(apis for watcher in WATCHERS for apis in (watcher.apis, watcher.requests) if apis))
