@@ -26,6 +26,7 @@ from tests.incidents import (
     test_fetch_sessions,
     test_members,
     test_network,
+    test_refused_records,
     test_requests,
     test_retries,
     test_sasl,
@@ -118,6 +119,24 @@ def unknown_fetch_session() -> Conversation:
     return talk
 
 
+def few_replicas() -> Conversation:
+    talk = Conversation()
+    test_retries.refuse(test_retries.produce(test_retries.client(talk)), 19)
+    return talk
+
+
+def too_large() -> Conversation:
+    talk = Conversation()
+    test_retries.refuse(test_retries.produce(test_retries.client(talk)), 10)
+    return talk
+
+
+def out_of_range() -> Conversation:
+    talk = Conversation()
+    test_refused_records.out_of_range(test_refused_records.fetch(test_retries.client(talk), 5))
+    return talk
+
+
 #: By code, a conversation, and the seconds after its last packet at which the incident is over.
 OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "THROTTLED": (throttled, 2 + 30),
@@ -129,6 +148,9 @@ OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "TLS_HANDSHAKE_FAILED": (handshake_failed, 300),
     "FETCH_SESSION_EPOCH": (wrong_fetch_epoch, 60),
     "FETCH_SESSION_NOT_FOUND": (unknown_fetch_session, 60),
+    "NOT_ENOUGH_REPLICAS": (few_replicas, 60),
+    "MESSAGE_TOO_LARGE": (too_large, 60),
+    "OFFSET_OUT_OF_RANGE": (out_of_range, 60),
 }
 
 

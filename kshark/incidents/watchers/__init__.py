@@ -12,6 +12,7 @@ from kshark.incidents.watchers.endpoints import Endpoints
 from kshark.incidents.watchers.fetch_sessions import FetchSessions
 from kshark.incidents.watchers.members import Members
 from kshark.incidents.watchers.network import Network
+from kshark.incidents.watchers.refused_records import RefusedRecords
 from kshark.incidents.watchers.requests import Requests
 from kshark.incidents.watchers.retries import Retries
 from kshark.incidents.watchers.sasl import SaslSessions
@@ -36,6 +37,7 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     ClosedOn,
     SaslSessions,
     FetchSessions,
+    RefusedRecords,
 )
 #: APIs whose whole bodies watchers read, and codes of the weirds that they take.
 APIS: Final = frozenset().union(*(apis for watcher in WATCHERS for apis in (watcher.apis, watcher.requests) if apis))
