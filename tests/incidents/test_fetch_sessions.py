@@ -1,4 +1,4 @@
-"""Fetch sessions, as conversations: rules 150 and 151."""
+"""Fetch sessions, as conversations: rules 150 to 152."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from kshark.model import Finding
 from kshark_dissectors.enums import ErrorCode as E
+from tests.analysis.talks import batch_of
 from tests.conversation import Asked, Connection, Conversation, Thinned, note, unheard, unknown, violation
 from tests.incidents.talks import incidents
 
@@ -24,10 +25,13 @@ def consumer(talk: Conversation, client_id: str = "c1", host: str = "10.0.0.1") 
     return connection
 
 
-def fetch(connection: Connection, session: int, epoch: int, version: int = 12) -> Asked:
+def fetch(connection: Connection, session: int, epoch: int, version: int = 12, **orders: list[int]) -> Asked:
+    """A Fetch; `lists`, `forgets`: partitions of the topic orders."""
+    listed = [{"partition": it, "fetch_offset": 5, "partition_max_bytes": 1000} for it in orders.get("lists", ())]
     body: dict[str, Any] = {
         "replica_id": -1, "max_wait_ms": 500, "min_bytes": 1, "session_id": session, "session_epoch": epoch,
-        "topics": [], "forgotten_topics_data": [], "rack_id": "",
+        "topics": [{"topic": "orders", "partitions": listed}] if listed else [], "rack_id": "",
+        "forgotten_topics_data": [{"topic": "orders", "partitions": it} for it in [orders.get("forgets")] if it],
     }  # fmt: skip
     return connection.ask(1, "Fetch", version, body)
 
@@ -181,6 +185,41 @@ def test_equal_refusals_are_one_finding() -> None:
     (found,) = of_sessions(talk)
     assert (found.packet, found.until_packet) == (first.packet, last.packet)
     assert "4 times" in found.argument
+
+
+# -- records that come again
+
+
+def fetched(asked: Asked, offset: int, session: int = 7) -> Asked:
+    """An answer with one record of orders[3]."""
+    data = batch_of(offset, offset)
+    row = {"partition_index": 3, "error_code": 0, "high_watermark": 100, "records": data, "aborted_transactions": None}
+    return asked.answered(session_id=session, responses=[{"topic": "orders", "partitions": [row]}])
+
+
+def progress(talk: Conversation) -> list[Finding]:
+    return [it for it in incidents(talk) if it.code == "FETCH_NO_PROGRESS"]
+
+
+def test_the_same_records_come_ten_times() -> None:
+    talk = Conversation()
+    a = opened(talk)
+    answers = [fetched(fetch(a, 7, epoch), 5) for epoch in range(1, 13)]
+    (found,) = progress(talk)
+    assert found == note("FETCH_NO_PROGRESS", answers[9])
+    assert (found.partition, found.until_packet) == (3, answers[-1].packet)
+    assert "orders[3] from offset 5 on" in found.argument
+
+
+@pytest.mark.parametrize("other", ["goes on", "lists", "forgets"])
+def test_a_consumer_that_goes_on_or_asks_for_them_is_left_alone(other: str) -> None:
+    talk = Conversation()
+    a = opened(talk)
+    for epoch in range(1, 13):
+        again = epoch % 9 == 0
+        asked = fetch(a, 7, epoch, **({other: [3]} if again and other != "goes on" else {}))
+        fetched(asked, 6 if again and other == "goes on" else 5)
+    assert progress(talk) == []
 
 
 # -- sessions that the broker does not know

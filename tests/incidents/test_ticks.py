@@ -119,6 +119,14 @@ def unknown_fetch_session() -> Conversation:
     return talk
 
 
+def no_progress() -> Conversation:
+    talk = Conversation()
+    a = test_fetch_sessions.opened(talk)
+    for epoch in range(1, 11):
+        test_fetch_sessions.fetched(test_fetch_sessions.fetch(a, 7, epoch), 5)
+    return talk
+
+
 def few_replicas() -> Conversation:
     talk = Conversation()
     test_retries.refuse(test_retries.produce(test_retries.client(talk)), 19)
@@ -148,6 +156,7 @@ OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "TLS_HANDSHAKE_FAILED": (handshake_failed, 300),
     "FETCH_SESSION_EPOCH": (wrong_fetch_epoch, 60),
     "FETCH_SESSION_NOT_FOUND": (unknown_fetch_session, 60),
+    "FETCH_NO_PROGRESS": (no_progress, 60),
     "NOT_ENOUGH_REPLICAS": (few_replicas, 60),
     "MESSAGE_TOO_LARGE": (too_large, 60),
     "OFFSET_OUT_OF_RANGE": (out_of_range, 60),

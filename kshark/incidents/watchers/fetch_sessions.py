@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): why a broker refuses their epochs, and why it does not know them. Rules 150 and 151.
+"""Fetch sessions (KIP-227): why a broker refuses their epochs, and why it does not know them. Rules 150 to 152.
 
 A fetch session is a share session without acknowledgements: the broker makes its id, epoch 0 opens it, each request
 with the epoch that is due advances it, epoch 0 or -1 with its id closes it. It belongs to no connection.
@@ -17,7 +17,7 @@ from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_CONNECTION, Limit
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import next_epoch
 from kshark.analysis.facts.reading import is_whole
-from kshark.analysis.rules.rule import NOTES_TOO, Rule, Verdict
+from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Rule, Verdict
 from kshark.api_keys import FETCH
 from kshark.endpoints import host_of
 from kshark.incidents.due import Due
@@ -27,6 +27,7 @@ from kshark.incidents.sentences import client_id_of
 from kshark.incidents.series import Case, SeriesWatcher, client_of
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent
 from kshark.model import Closed, Exchange, Gap, HalfClosed, Message, Witness
+from kshark.records.spans import UNREAD
 from kshark_dissectors.enums import ErrorCode
 
 _NOT_FOUND: Final = int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -35,6 +36,8 @@ _INVALID_EPOCH: Final = int(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 _FULL: Final = (0, -1)
 #: Sessions that a client opens in a row without using one, that show that it opens one with each Fetch.
 _OPENED_IN_ROW: Final = 5
+#: Answers in a row with the same first offset of a partition.
+_NO_PROGRESS: Final = 10
 #: A broker that ends closes its connections within this time.
 _TOGETHER_NS: Final = 5_000_000_000
 #: Epochs that are further apart may have wrapped.
@@ -73,6 +76,21 @@ FETCH_SESSION_NOT_FOUND: Final = Rule(
 )
 
 
+FETCH_NO_PROGRESS: Final = Rule(
+    number=152,
+    code="FETCH_NO_PROGRESS",
+    text="A fetch session delivers the same records of a partition again and again.",
+    source="KIP-227; Kafka: FetchSessionHandler (a partition is listed when its offset changes)",
+    rests_on=(Limit("RETRIED_PLACES"),),
+    blame=(),
+    verdicts=NOTES,
+    must="A consumer that has received records fetches from the offset after them.",
+    advice="Find out why the consumer does not go on: it cannot read a record, seeks back after an error, or does not "
+    "list the partition in its session when the offset changes.",
+    weight=45,
+)
+
+
 class _Used(Struct, frozen=True):
     """A Fetch of a session. `answer_packet` None: it has no answer."""
 
@@ -83,15 +101,25 @@ class _Used(Struct, frozen=True):
     witness: tuple[Witness, ...]
 
 
+class _Reached(Struct):
+    """The first offset that answers had for a partition, how often in a row, and the first of them."""
+
+    offset: int
+    answered: tuple[Witness, ...]
+    times: int = 1
+
+
 class _Session(Struct):
     """A session of a broker. `last`: the last Fetch that the broker counted. `lost`: a later one without an answer,
-    and whether a gap may have taken that. `ended`: the cause of its end, if the capture shows one."""
+    and whether a gap may have taken that. `ended`: the cause of its end, if the capture shows one. `reached`: by topic
+    and partition, since its last request that lists or forgets it."""
 
     last: _Used | None = None
     lost: _Used | None = None
     is_lost_in_gap: bool = False
     ended: str | None = None
     ended_by: tuple[Witness, ...] = ()
+    reached: dict[tuple[str, int], _Reached] = {}
 
 
 class _Reason(NamedTuple):
@@ -117,7 +145,7 @@ class _Opener(Struct):
 class FetchSessions(SeriesWatcher):
     """Follow the fetch sessions of all brokers."""
 
-    rows = (FETCH_SESSION_EPOCH, FETCH_SESSION_NOT_FOUND)
+    rows = (FETCH_SESSION_EPOCH, FETCH_SESSION_NOT_FOUND, FETCH_NO_PROGRESS)
     apis = frozenset({FETCH})
     kinds = (HalfClosed, Closed, Gap)
 
@@ -162,7 +190,8 @@ class FetchSessions(SeriesWatcher):
             opener = self._opener(broker) if reason.cause == "evicted" else None
             return refused if opener is None else [*refused, *self._opened_each_time(opener)]
         self._advance(key, exchange, answer)
-        return NOTHING
+        session = self._sessions.get(key)
+        return NOTHING if session is None else self._progress(session, exchange, body, answer)
 
     # -- what the broker keeps
 
@@ -223,6 +252,44 @@ class FetchSessions(SeriesWatcher):
             return
         opener.opened += 1
         opener.known, opener.exchange = response.packet, exchange
+
+    # -- whether it goes on
+
+    def _progress(self, session: _Session, exchange: Exchange, body: Any, answer: Any) -> Iterable[Incident]:
+        """Compare the first offsets of an answer with those of the answers before."""
+        for topic in (*(body.topics or ()), *(body.forgotten_topics_data or ())):
+            for partition in topic.partitions or ():
+                number = partition if isinstance(partition, int) else partition.partition
+                session.reached.pop((_topic(topic), number), None)
+        over: list[Incident] = []
+        for topic in answer.responses or ():
+            for row in topic.partitions or ():
+                spans = getattr(row.records, "spans", None)
+                if not row.error_code and isinstance(spans, list) and spans and spans[0][2] != UNREAD:
+                    over += self._reached(session, exchange, (_topic(topic), row.partition_index), spans[0][0])
+        return over
+
+    def _reached(self, session: _Session, exchange: Exchange, key: tuple[str, int], offset: int) -> Iterable[Incident]:
+        reached = session.reached.get(key)
+        if reached is None or reached.offset != offset:
+            if reached is not None or len(session.reached) < limits.RETRIED_PLACES:
+                session.reached[key] = _Reached(offset, witness_of(exchange))
+            return NOTHING
+        reached.times += 1
+        if reached.times < _NO_PROGRESS:
+            return NOTHING
+        topic = self.scene.topic(key[0])
+        topic_id = key[0] if key[0] in self.scene.names.by_id else self.scene.topic_id(key[0])
+        case = Case(
+            FETCH_NO_PROGRESS,
+            f"{client_of(exchange)} got the records of {topic}[{key[1]}] from offset {offset:,} on again and again: "
+            f"{_NO_PROGRESS} answers in a row begin there since packet {reached.answered[0].response_packet}",
+            before=reached.answered,
+            about=(*key, offset),
+            topic_id=topic_id,
+            partition=key[1],
+        )
+        return self.collect(exchange, case)
 
     # -- why it refuses
 
@@ -398,6 +465,12 @@ def _used(exchange: Exchange, epoch: int | None = None) -> _Used:
         None if response is None else response.packet,
         witness_of(exchange),
     )
+
+
+def _topic(topic: Any) -> str:
+    """Return the id or the name of a topic."""
+    topic_id = getattr(topic, "topic_id", UNSET)
+    return str(topic.topic if topic_id is UNSET else topic_id)
 
 
 def _repeated(last: _Used, request: Message, epoch: int) -> _Reason:
