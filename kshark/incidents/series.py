@@ -86,7 +86,7 @@ class _Series:
     def incident(self) -> Incident:
         """Return the incident as it is now."""
         case = self._case
-        when = f" (packet {self._since.packet})"
+        when = f"; packet {self._since.packet}"
         if self._times > 1:
             when = f"; {self._times:,} times {span(self._since, self._until)}"
         return Incident(

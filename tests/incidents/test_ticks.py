@@ -23,6 +23,7 @@ from tests.incidents import (
     test_closings,
     test_dead_letters,
     test_endpoints,
+    test_fencing,
     test_fetch_sessions,
     test_members,
     test_network,
@@ -127,6 +128,12 @@ def no_progress() -> Conversation:
     return talk
 
 
+def producer_fenced() -> Conversation:
+    talk = Conversation()
+    test_fencing.end(test_retries.client(talk), 0, 90)
+    return talk
+
+
 def few_replicas() -> Conversation:
     talk = Conversation()
     test_retries.refuse(test_retries.produce(test_retries.client(talk)), 19)
@@ -156,6 +163,7 @@ OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "TLS_HANDSHAKE_FAILED": (handshake_failed, 300),
     "FETCH_SESSION_EPOCH": (wrong_fetch_epoch, 60),
     "FETCH_SESSION_NOT_FOUND": (unknown_fetch_session, 60),
+    "PRODUCER_FENCED": (producer_fenced, 60),
     "FETCH_NO_PROGRESS": (no_progress, 60),
     "NOT_ENOUGH_REPLICAS": (few_replicas, 60),
     "MESSAGE_TOO_LARGE": (too_large, 60),

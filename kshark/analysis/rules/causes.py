@@ -97,6 +97,16 @@ CAUSES: Final = {
     "lost_answer": "the broker had counted the same epoch before, and its answer was lost",
     "opened_each_time": "the client opens a fetch session with each Fetch, and uses none",
     "emptied": "the last partition was taken out of the session, which ended it",
+    # Why a producer was fenced, or its batch refused (kshark.incidents.watchers.fencing, producers).
+    "two_processes": "two processes use one transactional.id at the same time",
+    "taken_over": "another client has taken over the transactional.id",
+    "restarted": "the same client has started anew with its transactional.id",
+    "timed_out": "the transaction was open for longer than its timeout, and the coordinator ended it",
+    "counted_by_batch": "the client counts sequences by batch: they count records",
+    "gap_after_failure": "a batch before was refused, and the client went on with the sequences after it",
+    "epoch_bump_left_others": "the client raised its producer epoch, and went on with the sequences of the old one",
+    "broker_lost": "the broker had acknowledged the batch before with acks=all, and no longer knows it",
+    "written_twice": "the client sent the same records again under a higher producer epoch",
     # What makes an incident worse (kshark.incidents).
     "ignored": "the client did not wait for the time in throttle_time_ms",
     "queue_missing": "the topic of the dead-letter queue does not exist",
