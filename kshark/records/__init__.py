@@ -16,6 +16,7 @@ from kshark.records.batch import (
     UnknownBatch,
 )
 from kshark.records.counting import make_reader
+from kshark.records.produced import same_records
 from kshark.records.reader import NOTHING_KEPT, Kept, Opening, RecordsReader
 from kshark.records.spans import produced_of, spans_of
 
@@ -36,5 +37,6 @@ __all__ = [
     "UnknownBatch",
     "make_reader",
     "produced_of",
+    "same_records",
     "spans_of",
 ]

@@ -27,6 +27,7 @@ from tests.incidents import (
     test_fetch_sessions,
     test_members,
     test_network,
+    test_producers,
     test_refused_records,
     test_requests,
     test_retries,
@@ -134,6 +135,20 @@ def producer_fenced() -> Conversation:
     return talk
 
 
+def out_of_order() -> Conversation:
+    talk = Conversation()
+    test_producers.write(test_retries.client(talk), 3, 3, error=45)
+    return talk
+
+
+def duplicate() -> Conversation:
+    talk = Conversation()
+    a = test_retries.client(talk)
+    test_producers.write(a, 0, 3)
+    test_producers.write(a, 0, 3, 1)
+    return talk
+
+
 def few_replicas() -> Conversation:
     talk = Conversation()
     test_retries.refuse(test_retries.produce(test_retries.client(talk)), 19)
@@ -163,6 +178,8 @@ OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "TLS_HANDSHAKE_FAILED": (handshake_failed, 300),
     "FETCH_SESSION_EPOCH": (wrong_fetch_epoch, 60),
     "FETCH_SESSION_NOT_FOUND": (unknown_fetch_session, 60),
+    "SEQUENCE_OUT_OF_ORDER": (out_of_order, 60),
+    "DUPLICATE_BATCH": (duplicate, 60),
     "PRODUCER_FENCED": (producer_fenced, 60),
     "FETCH_NO_PROGRESS": (no_progress, 60),
     "NOT_ENOUGH_REPLICAS": (few_replicas, 60),
