@@ -66,7 +66,7 @@ LEAST_SIZE: Final = {**LEAST_MESSAGE, 2: HEADER.size}
 
 
 class Kept(NamedTuple):
-    """What is kept of the headers of batches that are only checked: `spans`, `produced` of RecordsField."""
+    """Fields of RecordsField that are filled from the headers of batches that are only checked."""
 
     spans: bool = False
     produced: bool = False

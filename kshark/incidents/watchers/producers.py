@@ -239,8 +239,8 @@ class Producers(SeriesWatcher):
         case = Case(
             DUPLICATE_BATCH,
             f"{client_of(again.exchange)} wrote {counted(again.count, 'record')} to {topic}[{place.partition}] twice: "
-            f"with sequence {first.first} of producer epoch {first.epoch} (appended, packet {first.answered}), and again "
-            f"with sequence {again.first} of epoch {again.epoch}",
+            f"with sequence {first.first} of producer epoch {first.epoch} (appended, packet {first.answered}), and "
+            f"again with sequence {again.first} of epoch {again.epoch}",
             "written_twice",
             "violation",
             None,
