@@ -16,7 +16,7 @@ from kshark import limits
 from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_CONNECTION, Limit
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import next_epoch
-from kshark.analysis.facts.reading import is_whole
+from kshark.analysis.facts.reading import is_whole, record_spans
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Rule, Verdict
 from kshark.api_keys import FETCH
 from kshark.endpoints import host_of
@@ -264,7 +264,7 @@ class FetchSessions(SeriesWatcher):
         over: list[Incident] = []
         for topic in answer.responses or ():
             for row in topic.partitions or ():
-                spans = getattr(row.records, "spans", None)
+                spans = record_spans(row.records)
                 if not row.error_code and isinstance(spans, list) and spans and spans[0][2] != UNREAD:
                     over += self._reached(session, exchange, (_topic(topic), row.partition_index), spans[0][0])
         return over

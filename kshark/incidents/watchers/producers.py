@@ -326,6 +326,7 @@ def _batches(topics: Any, inside: str, number: str) -> Iterator[tuple[str, int, 
     """Yield topics and partitions with their batches of idempotent producers."""
     for topic in topics or ():
         for row in getattr(topic, inside) or ():
-            produced = getattr(row.records, "produced", UNSET)
+            of = row.records  # a dict in bodies from tables
+            produced = of.get("produced") if type(of) is dict else getattr(of, "produced", UNSET)
             if produced is not UNSET and produced:
                 yield _topic(topic), getattr(row, number), produced
