@@ -9,27 +9,34 @@ from kshark.records.batch import (
     Control,
     LegacyBatch,
     OpenedRecord,
+    ProducedBatch,
     Record,
     RecordsField,
     RecordSizes,
     UnknownBatch,
 )
 from kshark.records.counting import make_reader
-from kshark.records.reader import Opening, RecordsReader
-from kshark.records.spans import spans_of
+from kshark.records.produced import same_records
+from kshark.records.reader import NOTHING_KEPT, Kept, Opening, RecordsReader
+from kshark.records.spans import produced_of, spans_of
 
 __all__ = [
+    "NOTHING_KEPT",
     "AnyRecord",
     "Batch",
     "Control",
+    "Kept",
     "LegacyBatch",
     "OpenedRecord",
     "Opening",
+    "ProducedBatch",
     "Record",
     "RecordSizes",
     "RecordsField",
     "RecordsReader",
     "UnknownBatch",
     "make_reader",
+    "produced_of",
+    "same_records",
     "spans_of",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from struct import Struct
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from kshark import limits
 from kshark.model import Message
@@ -18,6 +18,7 @@ from kshark.records.batch import (
     CHECKED_FROM,
     CODEC_BITS,
     CONTROL,
+    DELETE_HORIZON,
     HEADER,
     LOG_OVERHEAD,
     MAGIC_AT,
@@ -25,6 +26,7 @@ from kshark.records.batch import (
     Batch,
     MakeRecord,
     OffsetSpan,
+    ProducedBatch,
     Record,
     RecordsField,
     RecordsSpan,
@@ -63,6 +65,16 @@ _HEADER: Final = HEADER.unpack_from
 LEAST_SIZE: Final = {**LEAST_MESSAGE, 2: HEADER.size}
 
 
+class Kept(NamedTuple):
+    """Fields of RecordsField that are filled from the headers of batches that are only checked."""
+
+    spans: bool = False
+    produced: bool = False
+
+
+NOTHING_KEPT: Final = Kept()
+
+
 class RecordsReader:
     """Reader of the records fields of messages.
 
@@ -99,35 +111,38 @@ class RecordsReader:
         self._budget = Budget()
 
     def __call__(
-        self, buffer: bytes, start: int, end: int, aligned: bool = True, *, spanned: bool = False
+        self, buffer: bytes, start: int, end: int, aligned: bool = True, *, kept: Kept = NOTHING_KEPT
     ) -> RecordsField:
         """Read the field at `buffer[start:end]`; its records are filled in later.
 
-        `spanned`: a field that is only checked gets its spans. If the field is not `aligned`, it may begin and end
-        inside a batch: then only whole batches with a correct checksum are read, up to the first bytes that are not
-        such a batch, and nothing counts as a fault.
+        `kept`: what a field that is only checked gets of its batches' headers. If the field is not `aligned`, it may
+        begin and end inside a batch: then only whole batches with a correct checksum are read, up to the first bytes
+        that are not such a batch, and nothing counts as a fault.
         """
         if self._closed:
             return RecordsField(end - start)
         if start < end:
             self._budget.add(end - start)
         batches: list[AnyBatch] = []
-        spans: list[OffsetSpan] | None = [] if spanned else None
+        spans: list[OffsetSpan] | None = [] if kept.spans else None
+        produced: list[ProducedBatch] | None = [] if kept.produced else None
         position = start
         view = memoryview(buffer)
         while position < end:
             whole = aligned or self._is_whole_batch(view, position, end)
-            stop = self._entry(buffer, view, start, position, end, batches, spans) if whole else None
+            stop = self._entry(buffer, view, start, position, end, batches, (spans, produced)) if whole else None
             if stop is None:
                 break
             position = stop
         if batches or self._faults or self._if_produced:
             self.unclaimed = True
         if self._checked:
-            if spans is None:
-                return RecordsField(end - start)
-            known_spans = [NOTHING_KNOWN] if batches else spans if position == end else left_open(spans)
-            return RecordsField(end - start, spans=known_spans)
+            field = RecordsField(end - start)
+            if spans is not None:
+                field.spans = [NOTHING_KNOWN] if batches else spans if position == end else left_open(spans)
+            if produced:
+                field.produced = produced
+            return field
         return RecordsField(end - start, batches, end - position)
 
     @cached_property
@@ -243,11 +258,12 @@ class RecordsReader:
         position: int,
         end: int,
         batches: list[AnyBatch],
-        spans: list[OffsetSpan] | None,
+        kept: tuple[list[OffsetSpan] | None, list[ProducedBatch] | None],
     ) -> int | None:
         """Read the batch at `position` of the field that begins at `start`; return the position after it.
 
-        The batch is added to `batches`, or its span to `spans`. Return None if no whole batch is there.
+        The batch is added to `batches`, or its span and its header to the lists of `kept`. Return None if no whole
+        batch is there.
         """
         room, budget = end - position, self._budget
         left = budget.records
@@ -264,8 +280,8 @@ class RecordsReader:
                     self._check_header(header, crc_ok)
                 if not self._checked:
                     batches.append(self._batch(buffer, view, position, stop, header, crc_ok))
-                elif spans is not None:
-                    add(spans, header[0], header[6], header[12], header[5] & CONTROL != 0, crc_ok)
+                else:
+                    _keep(kept, header, stop - position, crc_ok)
                 return stop
         if room <= MAGIC_AT:
             return None
@@ -385,3 +401,14 @@ class RecordsReader:
             self._fault(*fault)
         else:
             attach(fault, owner)
+
+
+def _keep(
+    kept: tuple[list[OffsetSpan] | None, list[ProducedBatch] | None], header: tuple[int, ...], size: int, crc_ok: bool
+) -> None:
+    """Keep the span of a batch, and its header if it has a producer id."""
+    spans, produced = kept
+    if spans is not None:
+        add(spans, header[0], header[6], header[12], header[5] & CONTROL != 0, crc_ok)
+    if produced is not None and crc_ok and header[9] >= 0 and len(produced) < limits.RECORD_SPANS:
+        produced.append((header[0], size, header[4], header[5] % DELETE_HORIZON, *header[6:]))  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from msgspec import UnsetType
 
 from kshark.api_keys import FETCH, FETCH_SNAPSHOT, PRODUCE, SHARE_FETCH
 from kshark.model import Exchange, Message
-from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes, spans_of
+from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes, produced_of, spans_of
 from kshark.tables.columns import API, CORRELATION, TOPIC, Column, table
 from kshark.tables.connections import OpenConnection
 from kshark.tables.fields import value
@@ -154,8 +154,10 @@ def _add(
             opened = getattr(partition, field_names.records, None)
             if not isinstance(opened, RecordsField) or isinstance(opened.batches, UnsetType):
                 continue
-            if message.api_key == SHARE_FETCH:
+            if message.api_key in (FETCH, SHARE_FETCH):
                 opened.spans = spans_of(opened)
+            if message.api_key in (FETCH, PRODUCE):
+                opened.produced = produced_of(opened)
             held.opened.append(opened)
             index = getattr(partition, field_names.partition, None)
             of_partition = (*here, topic_id, name, index)

@@ -9,8 +9,12 @@ from kshark.incidents.watchers.brokers import BrokerEnds
 from kshark.incidents.watchers.closings import ClosedOn
 from kshark.incidents.watchers.dead_letters import DeadLetters
 from kshark.incidents.watchers.endpoints import Endpoints
+from kshark.incidents.watchers.fencing import Fencing
+from kshark.incidents.watchers.fetch_sessions import FetchSessions
 from kshark.incidents.watchers.members import Members
 from kshark.incidents.watchers.network import Network
+from kshark.incidents.watchers.producers import Producers
+from kshark.incidents.watchers.refused_records import RefusedRecords
 from kshark.incidents.watchers.requests import Requests
 from kshark.incidents.watchers.retries import Retries
 from kshark.incidents.watchers.rights import Rights
@@ -36,6 +40,10 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     ClosedOn,
     SaslSessions,
     Rights,
+    FetchSessions,
+    RefusedRecords,
+    Fencing,
+    Producers,
 )
 #: APIs whose whole bodies watchers read, and codes of the weirds that they take.
 APIS: Final = frozenset().union(*(apis for watcher in WATCHERS for apis in (watcher.apis, watcher.requests) if apis))
