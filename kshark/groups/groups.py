@@ -164,15 +164,16 @@ class _Cluster:
             return ()
         answer = event.response.body if event.response is not None and is_whole(event.response) else None
         since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
+        client_id = request.client_id if isinstance(request.client_id, str) else None
+        exchange = GroupExchange(event.flow, handled, client_id, request.body, answer, since, at)
         if handled in CONFIG_APIS:
-            self.table.configured(handled, request.body, answer, at)
+            self.table.configured(exchange)
         if handler is None:
             return _administered(request) if handled in ADMINISTRATION_APIS else ()
         named = self.table.groups.get(getattr(request.body, "group_id", None) or "")
         if named is not None:
             expire(self.table, named, getattr(request.body, "member_id", None))
-        client_id = request.client_id if isinstance(request.client_id, str) else None
-        return handler(self.table, GroupExchange(event.flow, handled, client_id, request.body, answer, since, at))
+        return handler(self.table, exchange)
 
     def close(self) -> None:
         """End the events, and with them the operations of administrators."""
@@ -211,6 +212,7 @@ def _listed(group: Group, names: Mapping[str, str], cluster_id: str | None, tabl
         operations_left_out=group.operations_left_out,
         cluster_id=cluster_id,
         not_captured=[*missing_of(group, table.sight)],
+        settings=table.settings.of(group.group_id, latest.type),
     )
 
 

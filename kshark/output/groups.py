@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from kshark.groups import Coordinator, GroupState, ListedGroup, ListedMember
+from kshark.groups import Coordinator, GroupSetting, GroupState, ListedGroup, ListedMember
 from kshark.output.operations import operation_lines
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.text_table import Cell, Column, table
@@ -63,6 +63,8 @@ def group_lines(group: ListedGroup, width: int | None, *, verbose: bool, cluster
         yield from folded(_states(group), width, 2 * _INDENT)
     if len(group.coordinators) > 1:
         yield from folded(_moves(group.coordinators, verbose=verbose), width, 2 * _INDENT)
+    if settings := _settings(group.settings, verbose=verbose):
+        yield from folded(settings, width, 2 * _INDENT)
     if group.members:
         yield from table(_MEMBERS, [_member(member) for member in group.members], width, _INDENT)
     yield from operation_lines(group.operations, width, verbose=verbose, indent=_INDENT)
@@ -129,6 +131,19 @@ def _moves(coordinators: Sequence[Coordinator], *, verbose: bool) -> Line:
             (_coordinator(coordinator), VALUE),
             (f" {clock(coordinator.time_ns, 3)}", DIM),
         ]
+    return line
+
+
+def _settings(settings: Sequence[GroupSetting], *, verbose: bool) -> Line:
+    """Return the group's own settings; `verbose`: also defaults, and the packets that show them."""
+    line: Line = []
+    for setting in settings:
+        if setting.source != "group" and not verbose:
+            continue
+        line += [(f"{' · ' if line else '  settings '}", LABEL), (f"{safe(setting.name)} ", PLAIN)]
+        line.append(("hidden", DIM) if setting.value is None else (safe(setting.value) or '""', VALUE))
+        origin = {"broker": "the brokers' default, ", "default": "not set by the group, "}.get(setting.source, "")
+        line += [(f" ({origin}packet {setting.packet})", DIM)] if verbose else []
     return line
 
 
