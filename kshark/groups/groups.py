@@ -39,7 +39,7 @@ from kshark.api_keys import (
 from kshark.clusters import Clusters
 from kshark.groups import classic, coordinators, descriptions, heartbeats
 from kshark.groups.expiry import expire, silence_of
-from kshark.groups.listed import Assigned, ListedGroup, ListedMember, Silence
+from kshark.groups.listed import Assigned, GroupSetting, ListedGroup, ListedMember, Silence
 from kshark.groups.missing import missing_of
 from kshark.groups.silence import Traffic
 from kshark.groups.table import Group, GroupExchange, GroupTable
@@ -116,6 +116,12 @@ class Groups:
             for group_id, number, group in sorted(every, key=itemgetter(0, 1))
             if group.is_known and (only is None or (number, group_id) in only)
         ]
+
+    def setting(self, group: GroupKey, name: str) -> GroupSetting | None:
+        """Return a setting of a share group; None if the capture does not show it."""
+        cluster, group_id = group
+        shown = self._of[cluster].table.settings.of(group_id, "share") if cluster in self._of else []
+        return next((setting for setting in shown if setting.name == name), None)
 
     def presence(self) -> dict[GroupKey, dict[str, bool | None]]:
         """Return whether each member of each share group is in it now; None: the capture does not show it.
