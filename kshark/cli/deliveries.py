@@ -78,7 +78,10 @@ def run(args: Namespace) -> int:
     if args.at is not None:
         _moment(args.at, 0)
     of_one = args.offset is not None  # the headers of dead letters name the original record
-    options = Options(records=of_one, payload=of_one, bodies=APIS | NAMING_APIS | _produced(args))
+    # Batch headers show which records were aborted.
+    options = Options(
+        records=True if of_one else "checked", payload=of_one, bodies=APIS | NAMING_APIS | _produced(args)
+    )
     for _ in each(args, options, _show, stops=True):
         pass
     return 0

@@ -25,6 +25,8 @@ _STYLES: Final = {
 #: Columns of a change that move below its row in a narrow terminal.
 _BELOW: Final = Column("records of", elastic=10), Column("in flight afterwards", elastic=20, drop=1)
 _INDENT: Final = 8
+#: What shows a start offset that the leader has not stored yet.
+_SOURCES: Final = {"seen": "records", "aborted": "aborted records", "passed_over": "offsets passed over"}
 #: Most ranges in flight in one row.
 _SHOWN: Final = 12
 _CHANGES: Final = (
@@ -349,7 +351,9 @@ def _source(entry: Delivery | InFlightState) -> str:
     """Return what shows the start offset."""
     if entry.start_source == "stored":
         return f"packet {entry.start_packet}"
-    return {"seen": "records", "passed_over": "offsets passed over"}.get(entry.start_source or "", "")
+    return {"seen": "records", "aborted": "records, aborted", "passed_over": "offsets passed over"}.get(
+        entry.start_source or "", ""
+    )
 
 
 def _styled(word: str) -> Span:

@@ -193,8 +193,8 @@ class RecordsField(msgspec.Struct, gc=False):
     """A records field of `size` bytes, the sum of its batches' sizes and `partial_bytes`.
 
     Of a field that was not opened, only the size is known. Answers to ShareFetch also have `spans`, if the batches'
-    headers were read: the offsets that have a record. `count` is the number of records, if
-    these were only counted.
+    headers were read: the offsets that have a record; and `aborted`, if there are any: those of transactions whose
+    abort marker follows in the field. `count` is the number of records, if these were only counted.
     """
 
     size: int
@@ -202,6 +202,7 @@ class RecordsField(msgspec.Struct, gc=False):
     partial_bytes: int | UnsetType = UNSET
     spans: list[OffsetSpan] | UnsetType = UNSET
     count: int | UnsetType = UNSET
+    aborted: list[tuple[int, int]] | UnsetType = UNSET
 
 
 class RecordsSpan(msgspec.Struct, gc=False, eq=False):

@@ -11,8 +11,11 @@ from functools import cached_property
 from struct import Struct
 from typing import Final, Literal
 
+from msgspec import UNSET
+
 from kshark import limits
 from kshark.model import Message
+from kshark.records.aborted import Transactions, marker_type
 from kshark.records.arena import Arena
 from kshark.records.batch import (
     CHECKED_FROM,
@@ -21,6 +24,7 @@ from kshark.records.batch import (
     HEADER,
     LOG_OVERHEAD,
     MAGIC_AT,
+    TRANSACTIONAL,
     AnyBatch,
     Batch,
     MakeRecord,
@@ -95,6 +99,7 @@ class RecordsReader:
         self._small: list[RecordsSpan] = []  # the spans whose frame waits
         self._faults: dict[str, BatchFault] = {}  # faults of unclaimed fields, by code
         self._if_produced: list[BatchFault] = []  # their faults that count in a request only
+        self._transactions = Transactions()  # those of the current field
         self._arena = Arena()
         self._budget = Budget()
 
@@ -113,6 +118,8 @@ class RecordsReader:
             self._budget.add(end - start)
         batches: list[AnyBatch] = []
         spans: list[OffsetSpan] | None = [] if spanned else None
+        if spanned:
+            self._transactions = Transactions()
         position = start
         view = memoryview(buffer)
         while position < end:
@@ -127,7 +134,7 @@ class RecordsReader:
             if spans is None:
                 return RecordsField(end - start)
             known_spans = [NOTHING_KNOWN] if batches else spans if position == end else left_open(spans)
-            return RecordsField(end - start, spans=known_spans)
+            return RecordsField(end - start, spans=known_spans, aborted=self._transactions.aborted or UNSET)
         return RecordsField(end - start, batches, end - position)
 
     @cached_property
@@ -266,10 +273,23 @@ class RecordsReader:
                     batches.append(self._batch(buffer, view, position, stop, header, crc_ok))
                 elif spans is not None:
                     add(spans, header[0], header[6], header[12], header[5] & CONTROL != 0, crc_ok)
+                    if crc_ok and header[5] & TRANSACTIONAL:
+                        self._transaction(buffer, position, stop, header)
                 return stop
         if room <= MAGIC_AT:
             return None
         return self._odd_entry(buffer, position, room, batches, first=position == start)
+
+    def _transaction(self, buffer: bytes, position: int, stop: int, header: tuple[int, ...]) -> None:
+        """Take a batch of a transaction, or its marker."""
+        producer_id = header[9]
+        if header[5] & CONTROL:
+            is_plain = header[5] & CODEC_BITS == 0
+            self._transactions.marker(
+                producer_id, marker_type(buffer, position + HEADER_BYTES, stop) if is_plain else None
+            )
+        else:
+            self._transactions.data(producer_id, header[0], header[0] + header[6])
 
     def _is_whole_batch(self, view: memoryview, position: int, end: int) -> bool:
         """True if a whole batch with the correct checksum is there."""
