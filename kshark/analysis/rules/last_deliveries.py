@@ -35,7 +35,7 @@ def given_up_after_last_delivery(situation: Acquiring) -> Argument | None:
     last, limit = _last_delivery(given_up[0]), _limit(situation, given_up[0])
     same = [piece for piece in given_up if _last_delivery(piece) is last]
     rest = [piece for piece in given_up if _last_delivery(piece) is not last]
-    shown = f" of {limit.number} (packet {limit.packet})" if limit is not None else ""
+    shown = f" (the limit of the group is {limit.number}: packet {limit.packet})" if limit is not None else ""
 
     def text() -> str:
         others = f"; the same is true for {named_ranges(rest)}" if rest else ""

@@ -43,7 +43,8 @@ def test_the_groups_own_limit_tells_which_delivery_is_the_last(limit: int, told:
     talk = Conversation()
     shown = sets(talk.connection(), "share.delivery.count.limit", str(limit), group="g")
     released_and_skipped(talk, 0)
-    assert [f"number 5 of 5 (packet {shown.answer_packets[-1]})" in it.argument for it in lost(talk)] == [True] * told
+    words = f"number 5 (the limit of the group is 5: packet {shown.answer_packets[-1]})"
+    assert [words in it.argument for it in lost(talk)] == [True] * told
 
 
 def test_a_limit_that_came_after_the_last_delivery_says_nothing() -> None:
