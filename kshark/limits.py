@@ -176,6 +176,7 @@ BREAKDOWN_CELLS: Final = 4_000_000
 #: Groups of `kshark groups`, their members in all, and the entries of each: its last changes of state and of
 #: coordinator, the last administrative operations that changed it, and the last that only read.
 GROUPS: Final = 10_000
+STORED_WRITES: Final = 1_000_000
 GROUP_MEMBERS: Final = 100_000
 GROUP_CHANGES: Final = 100
 #: Times between events that are kept to tell a silent member from a step of the clock.

@@ -66,7 +66,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.exchange", "kshark.embedded"),
     ("kshark.pipeline", "kshark.capture"),
     ("kshark.analysis", "kshark.groups", "kshark.metrics", "kshark.tables", "kshark.flows"),
-    ("kshark.incidents",),
+    ("kshark.incidents", "kshark.stored_writes"),
     ("kshark.run",),
     ("kshark.timeline",),
     ("kshark.output", "kshark.face", "kshark.snapshot"),

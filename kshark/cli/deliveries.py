@@ -32,6 +32,7 @@ from kshark.output.sink import Sink
 from kshark.output.spans import Line
 from kshark.pipeline import Options
 from kshark.produced import DeadLetter, Produced, appended_by, dead_letters_in, produced_as
+from kshark.stored_writes import StoredWrites
 from kshark_dissectors.topics import NAMING_APIS
 
 EXAMPLES = (
@@ -39,6 +40,7 @@ EXAMPLES = (
     "kshark deliveries trace.pcap --group g --topic orders --partition 0 --at +12.5s",
     "kshark deliveries trace.pcap --topic orders --partition 0 --offset 4711",
     "kshark deliveries trace.pcap --holders",
+    "kshark deliveries trace.pcap -V",
 )
 
 Listed = TypeVar("Listed", bound=Delivery | InFlightState | Holder)
@@ -64,13 +66,22 @@ def arguments(parser: Parser) -> None:
         action="store_true",
         help="holders of records, since when, and what blocks the start offset",
     )
+    parser.add_argument(
+        "-V",
+        dest="verbose",
+        action="store_true",
+        help="below each change the WriteShareGroupState with which the leader stored it",
+    )
 
 
 def run(args: Namespace) -> int:
     if args.at is not None:
         _moment(args.at, 0)
     of_one = args.offset is not None  # the headers of dead letters name the original record
-    options = Options(records=of_one, payload=of_one, bodies=APIS | NAMING_APIS | _produced(args))
+    # Batch headers show which records were aborted.
+    options = Options(
+        records=True if of_one else "checked", payload=of_one, bodies=APIS | NAMING_APIS | _produced(args)
+    )
     for _ in each(args, options, _show, stops=True):
         pass
     return 0
@@ -96,7 +107,12 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
             _print(sink, args, states, lambda: state_lines(states, holders, sink.width))
         reading.print_others()
         return
-    deliveries = reading.named(delivery for delivery in reading if source.includes_time(delivery.time_ns))
+    every = [*reading]
+    apart = 0
+    if reading.writes is not None:
+        reading.writes.attach(every)
+        apart = reading.writes.apart
+    deliveries = reading.named(delivery for delivery in every if source.includes_time(delivery.time_ns))
     if args.offset is not None:
         deliveries = [delivery for delivery in deliveries if delivery.has(args.offset)]
         produced = reading.produced()
@@ -104,7 +120,7 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
             sink.lines(produced_lines(produced, args.offset, clusters=reading.has_clusters))
         elif not args.quiet:
             sink.json(produced)
-    _print(sink, args, deliveries, lambda: delivery_lines(deliveries, sink.width, offset=args.offset))
+    _print(sink, args, deliveries, lambda: delivery_lines(deliveries, sink.width, offset=args.offset, apart=apart))
     if args.offset is not None:
         letters = reading.dead_letters()
         _print(sink, args, letters, lambda: dead_letter_lines(letters, clusters=reading.has_clusters))
@@ -132,6 +148,8 @@ class _Reading:
         #: True if the capture ended before the moment of `--at`, or without `--at`.
         self.over = False
         self._clusters = Clusters()
+        #: The leaders' writes, if they are shown.
+        self.writes = StoredWrites(self._clusters) if args.verbose or args.format == "json" else None
         #: Each with the broker's address.
         self._produced: list[tuple[str, Produced]] = []
         self._dead_letters: list[tuple[str, DeadLetter]] = []
@@ -174,6 +192,8 @@ class _Reading:
             if message is not None:
                 self._names.learn(message)
                 self._clusters.learn(message)
+        if self.writes is not None:
+            self.writes.feed(event)
         if self._args.offset is not None and event.request is not None and event.request.api_key == PRODUCE:
             for appended in appended_by(event):
                 broker, offset = event.request.broker, self._args.offset

@@ -3,6 +3,7 @@
 `reader` opens it in two phases, `writer` writes it.
 """
 
+from kshark.records.aborted import aborted_in
 from kshark.records.batch import (
     AnyRecord,
     Batch,
@@ -35,6 +36,7 @@ __all__ = [
     "RecordsField",
     "RecordsReader",
     "UnknownBatch",
+    "aborted_in",
     "make_reader",
     "produced_of",
     "same_records",

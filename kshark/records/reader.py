@@ -11,8 +11,11 @@ from functools import cached_property
 from struct import Struct
 from typing import Final, Literal, NamedTuple
 
+from msgspec import UNSET
+
 from kshark import limits
 from kshark.model import Message
+from kshark.records.aborted import Transactions, marker_type
 from kshark.records.arena import Arena
 from kshark.records.batch import (
     CHECKED_FROM,
@@ -22,6 +25,7 @@ from kshark.records.batch import (
     HEADER,
     LOG_OVERHEAD,
     MAGIC_AT,
+    TRANSACTIONAL,
     AnyBatch,
     Batch,
     MakeRecord,
@@ -107,6 +111,7 @@ class RecordsReader:
         self._small: list[RecordsSpan] = []  # the spans whose frame waits
         self._faults: dict[str, BatchFault] = {}  # faults of unclaimed fields, by code
         self._if_produced: list[BatchFault] = []  # their faults that count in a request only
+        self._transactions = Transactions()  # those of the current field
         self._arena = Arena()
         self._budget = Budget()
 
@@ -126,6 +131,8 @@ class RecordsReader:
         batches: list[AnyBatch] = []
         spans: list[OffsetSpan] | None = [] if kept.spans else None
         produced: list[ProducedBatch] | None = [] if kept.produced else None
+        if kept.spans:
+            self._transactions = Transactions()
         position = start
         view = memoryview(buffer)
         while position < end:
@@ -140,6 +147,7 @@ class RecordsReader:
             field = RecordsField(end - start)
             if spans is not None:
                 field.spans = [NOTHING_KNOWN] if batches else spans if position == end else left_open(spans)
+                field.aborted = self._transactions.aborted or UNSET
             if produced:
                 field.produced = produced
             return field
@@ -282,10 +290,23 @@ class RecordsReader:
                     batches.append(self._batch(buffer, view, position, stop, header, crc_ok))
                 else:
                     _keep(kept, header, stop - position, crc_ok)
+                    if kept[0] is not None and crc_ok and header[5] & TRANSACTIONAL:
+                        self._transaction(buffer, position, stop, header)
                 return stop
         if room <= MAGIC_AT:
             return None
         return self._odd_entry(buffer, position, room, batches, first=position == start)
+
+    def _transaction(self, buffer: bytes, position: int, stop: int, header: tuple[int, ...]) -> None:
+        """Take a batch of a transaction, or its marker."""
+        producer_id = header[9]
+        if header[5] & CONTROL:
+            is_plain = header[5] & CODEC_BITS == 0
+            self._transactions.marker(
+                producer_id, marker_type(buffer, position + HEADER_BYTES, stop) if is_plain else None
+            )
+        else:
+            self._transactions.data(producer_id, header[0], header[0] + header[6])
 
     def _is_whole_batch(self, view: memoryview, position: int, end: int) -> bool:
         """True if a whole batch with the correct checksum is there."""

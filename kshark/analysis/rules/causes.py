@@ -78,7 +78,7 @@ CAUSES: Final = {
     "not_yet_used": "the member had got a newer number, and had not used it yet: the request may have waited meanwhile",
     "rebalanced": "the group had rebalanced, and the member had not joined the new generation yet",
     "poll_too_late": "the application did not poll within max.poll.interval.ms, so the client had left the group",
-    "two_processes": "two processes with this group.instance.id run, and take it from each other",
+    "two_processes": "two processes use this id at the same time, and take it from each other",
     "not_released": "the process before did not leave, and its session runs until its timeout",
     "left_for_good": "a static member left with epoch -1, so that its partitions moved to others at once",
     "group_full": "the group has its maximum number of members (group.share.max.size)",
@@ -106,7 +106,6 @@ CAUSES: Final = {
     "opened_each_time": "the client opens a fetch session with each Fetch, and uses none",
     "emptied": "the last partition was taken out of the session, which ended it",
     # Why a producer was fenced, or its batch refused (kshark.incidents.watchers.fencing, producers).
-    "two_processes": "two processes use one transactional.id at the same time",
     "taken_over": "another client has taken over the transactional.id",
     "restarted": "the same client has started anew with its transactional.id",
     "timed_out": "the transaction was open for longer than its timeout, and the coordinator ended it",
