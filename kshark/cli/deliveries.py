@@ -14,6 +14,7 @@ from kshark.cli.apis import registry
 from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.period import time_of
+from kshark.cli.segments import print_share_states, segments_of
 from kshark.cli.source import Source
 from kshark.clusters import Clusters
 from kshark.errors import UsageError
@@ -39,6 +40,7 @@ EXAMPLES = (
     "kshark deliveries trace.pcap --group g --topic orders --partition 0 --at +12.5s",
     "kshark deliveries trace.pcap --topic orders --partition 0 --offset 4711",
     "kshark deliveries trace.pcap --holders",
+    "kshark deliveries __share_group_state-0/00000000000000000000.log",
 )
 
 Listed = TypeVar("Listed", bound=Delivery | InFlightState | Holder)
@@ -67,6 +69,8 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
+    if (segments := segments_of(args)) is not None:
+        return print_share_states(segments, args)
     if args.at is not None:
         _moment(args.at, 0)
     of_one = args.offset is not None  # the headers of dead letters name the original record

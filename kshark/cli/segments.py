@@ -1,0 +1,184 @@
+"""Log segments for commands: find them among the named files, print them, and print the notes on them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kshark.capture.files import is_pipe, open_file
+from kshark.cli.apis import registry
+from kshark.cli.source import leave_out
+from kshark.errors import UnreadableInput, UsageError
+from kshark.output.sink import Sink
+from kshark.units import safe
+
+if TYPE_CHECKING:
+    from kshark.output.notes import Notes
+    from kshark.segments import SegmentBatch, SegmentFault
+
+_NAME: Final = re.compile(r"\d{20}\.log")
+#: Options of captures, by their attributes, that say nothing about log segments.
+_OF_CAPTURES: Final = {
+    "display_filter": "-Y",
+    "output": "-w",
+    "since": "--since",
+    "until": "--until",
+    "each": "--each",
+    "at": "--at",
+    "offset": "--offset",
+    "holders": "--holders",
+}
+
+
+def segments_of(args: Namespace) -> list[str] | None:
+    """Return the log segments that a command line names, in the order of the log; None if it names captures.
+
+    A folder of a partition stands for its segments, a folder of such folders for all of them. The first file decides.
+    Raises UsageError for options that need packets.
+    """
+    named = [name for path in [*args.files, *args.more_files] for name in _below(path)]
+    if not named or not _may_be_segment(named[0]):
+        return None
+    from kshark.segments import are_segments, segment_files  # codecs and dissectors; captures do without
+
+    if not are_segments(named):
+        return None
+    wrong = [option for name, option in _OF_CAPTURES.items() if getattr(args, name, None)]
+    if wrong:
+        raise UsageError(f"{wrong[0]} needs packets, and log segments have none; leave it out")
+    return segment_files(named)
+
+
+class SegmentReading:
+    """The batches of log segments; iterate once, then `print_notes`."""
+
+    def __init__(self, files: list[str], args: Namespace) -> None:
+        from kshark.output.notes import Notes
+
+        self._files = files
+        self._args = args
+        self._notes: Notes = Notes()
+        self._batches = 0
+
+    def __iter__(self) -> Iterator[list[SegmentBatch]]:
+        from kshark.segments import Segment, SegmentBatch
+
+        args, several = self._args, len(self._files) > 1
+        for path in self._files:
+            try:
+                segment = Segment(
+                    path,
+                    registry(args),
+                    records=getattr(args, "records", True),
+                    payload=getattr(args, "payload", True),
+                    secrets=getattr(args, "secrets", False),
+                )
+                for page in segment:
+                    batches = [item for item in page if isinstance(item, SegmentBatch)]
+                    yield batches
+                    self._batches += len(batches)
+                    self._note(page)
+            except UnreadableInput as error:
+                if not several:
+                    raise
+                leave_out(args, error)
+
+    def _note(self, page: list[SegmentBatch | SegmentFault]) -> None:
+        from kshark.model import Weird
+        from kshark.segments import SegmentFault
+
+        for item in page:
+            where = f"{item.file}, byte {item.position}"
+            if isinstance(item, SegmentFault):
+                detail = f"{where}: {item.detail}" if item.detail else where
+                self._notes.add([Weird(item.code, "records", 0, 0, detail, size=item.size)])
+            elif isinstance(item.weird, list):
+                detail = f"{where}: {item.detail}"
+                self._notes.add([Weird(code, "records", 0, 0, detail, size=item.batch.size) for code in item.weird])
+
+    def print_notes(self) -> None:
+        """Print the notes on the segments to stderr."""
+        from kshark.cli.source import print_notes_on
+
+        name = f"{len(self._files)} log segments" if len(self._files) > 1 else "the log segment"
+        if not self._batches:
+            print(f"kshark: {safe(self._files[0])}: no batch; nothing was stored there", file=sys.stderr)
+        self._notes.messages = max(1, self._batches)  # "no Kafka messages" is about packets
+        print_notes_on(self._notes, name)
+
+
+def print_batches(files: list[str], args: Namespace) -> int:
+    """Print batches and records: `kshark read` for log segments."""
+    from kshark.output.segments import batch_lines, record_lines
+    from kshark.output.tree import Trees
+
+    if args.format == "fields":
+        raise UsageError("-T fields shows fields of messages, and log segments have none; write -T json")
+    sink, left, reading = Sink(sys.stdout), args.count, SegmentReading(files, args)
+    trees = Trees(registry(args))
+    for batches in reading:
+        shown = batches if left is None else batches[:left]
+        if args.format == "json" and not args.quiet:
+            sink.json(shown)
+        elif not args.quiet:
+            sink.lines(
+                (line for batch in shown for line in (batch_lines(batch, trees) if args.verbose else record_lines(batch))),
+                crop=not args.verbose,
+            )
+        if left is not None and (left := left - len(shown)) == 0:
+            return 0
+    reading.print_notes()
+    return 0
+
+
+def print_share_states(files: list[str], args: Namespace) -> int:
+    """Print the states of share partitions by the log: `kshark deliveries` for log segments."""
+    from kshark.output.segments import share_state_lines
+    from kshark.segments import ShareReplay
+
+    replay, reading = ShareReplay(), SegmentReading(files, args)
+    for batches in reading:
+        for batch in batches:
+            replay.feed(batch)
+    sink = Sink(sys.stdout)
+    states = [
+        state
+        for state in replay.states()
+        if args.group in (None, state.group_id)
+        and args.topic in (None, state.topic_id)
+        and args.partition in (None, state.partition)
+    ]
+    if args.format == "json" and not args.quiet:
+        sink.json(states)
+    elif not args.quiet:
+        sink.lines(share_state_lines(states, sink.width))
+    if replay.forgotten:
+        print(f"kshark: {replay.forgotten} records of further share partitions were left out", file=sys.stderr)
+    reading.print_notes()
+    return 0
+
+
+def _below(path: str) -> list[str]:
+    folder = Path(path)
+    if path == "-" or not folder.is_dir():
+        return [path]
+    inside = [file for file in (*folder.glob("*.log"), *folder.glob("*-*/*.log")) if _NAME.fullmatch(file.name)]
+    return [str(file) for file in inside] or [path]
+
+
+def _may_be_segment(path: str) -> bool:
+    """True unless the file's first bytes are a capture's: most files are, and need no further look."""
+    from kshark.capture.formats import FORMATS, MAGIC
+
+    if is_pipe(path) or Path(path).is_dir():
+        return False
+    try:
+        with open_file(path) as file:
+            head = file.read(4)
+    except UnreadableInput:
+        return False
+    return head not in FORMATS and head != MAGIC
