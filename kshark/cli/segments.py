@@ -6,6 +6,7 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -125,10 +126,8 @@ def print_batches(files: list[str], args: Namespace) -> int:
         if args.format == "json" and not args.quiet:
             sink.json(shown)
         elif not args.quiet:
-            sink.lines(
-                (line for batch in shown for line in (batch_lines(batch, trees) if args.verbose else record_lines(batch))),
-                crop=not args.verbose,
-            )
+            lines = (batch_lines(batch, trees) if args.verbose else record_lines(batch) for batch in shown)
+            sink.lines(chain.from_iterable(lines), crop=not args.verbose)
         if left is not None and (left := left - len(shown)) == 0:
             return 0
     reading.print_notes()

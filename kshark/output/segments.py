@@ -102,7 +102,7 @@ def _place(stored: SegmentBatch, offset: int, timestamp: Any) -> Line:
 def _batch(stored: SegmentBatch) -> Line:
     batch = stored.batch
     last, count = getattr(batch, "last_offset_delta", None), getattr(batch, "count", len(batch.records))
-    offsets = f"offset {batch.base_offset}" if not last else f"offsets {batch.base_offset} to {batch.base_offset + last}"
+    offsets = f"offsets {batch.base_offset} to {batch.base_offset + last}" if last else f"offset {batch.base_offset}"
     producer = getattr(batch, "producer_id", -1)
     parts = [counted(count, "record"), f"magic {batch.magic}", size(batch.size), getattr(batch, "codec", "none")]
     parts += [f"producer {producer} epoch {getattr(batch, 'producer_epoch', -1)}"] if producer >= 0 else []

@@ -11,7 +11,6 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
 from kshark import limits
 from kshark.offset_ranges import OffsetRanges
@@ -150,9 +149,11 @@ class ShareReplay:
             yield self._states[key].shown(key)
 
     def _record(self, record: Any, log: str) -> Iterable[BatchFault]:
-        key, value = getattr(record, "key_decoded", UNSET), getattr(record, "value_decoded", UNSET)
-        fields = key.get("data") if isinstance(key, dict) else None
-        if not isinstance(fields, dict) or key.get("type") not in (_SNAPSHOT, _UPDATE):
+        key, value = getattr(record, "key_decoded", None), getattr(record, "value_decoded", None)
+        if not isinstance(key, dict) or key.get("type") not in (_SNAPSHOT, _UPDATE):
+            return ()
+        fields = key.get("data")
+        if not isinstance(fields, dict) or not {"group_id", "topic_id", "partition"} <= fields.keys():
             return ()
         where: _Key = fields["group_id"], fields["topic_id"], fields["partition"]
         state = self._states.get(where)

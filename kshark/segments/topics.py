@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import PurePath
+from pathlib import Path
 from typing import Any, Final
 
 from kshark.api_keys import FETCH
@@ -22,7 +22,7 @@ _RECORDS: Final = 16
 
 def topic_of(path: str) -> tuple[str | None, int | None]:
     """Return topic and partition of a segment's folder, which brokers name `TOPIC-PARTITION`."""
-    match = _FOLDER.fullmatch(PurePath(path).parent.name or PurePath(path).absolute().parent.name)
+    match = _FOLDER.fullmatch(Path(path).absolute().parent.name)
     return (None, None) if match is None else (match["topic"], int(match["partition"]))
 
 
