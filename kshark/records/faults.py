@@ -10,7 +10,7 @@ from kshark.model import Kind
 
 
 class Carrier(Protocol):
-    """What carries records fields: a message, or a batch of a log segment."""
+    """Object that carries records fields: a message, or a batch of a log segment."""
 
     weird: list[str] | UnsetType
     detail: str | UnsetType

@@ -1,0 +1,90 @@
+"""Commands on log segments of a broker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Run
+from tests.shared import CAPTURES
+
+FOLDER = CAPTURES / "segments"
+SHARE = FOLDER / "__share_group_state-0" / "00000000000000000000.log"
+OFFSETS = FOLDER / "__consumer_offsets-1" / "00000000000000000000.log"
+
+
+def test_read_prints_a_line_for_each_record(kshark: Run) -> None:
+    done = kshark("read", OFFSETS)
+    assert (done.code, done.err) == (0, "")
+    assert len(done.out.splitlines()) == 110
+    assert done.out.splitlines()[-1].endswith("GroupMetadata group=classics  tombstone")
+
+
+def test_read_json_prints_batches_with_decoded_records(kshark: Run) -> None:
+    lines = [json.loads(line) for line in kshark("read", SHARE, "-T", "json", "-c", "3").out.splitlines()]
+    assert [(line["topic"], line["partition"], line["batch"]["base_offset"]) for line in lines] == [
+        ("__share_group_state", 0, offset) for offset in range(3)
+    ]
+    record = lines[2]["batch"]["records"][0]
+    assert record["key_decoded"]["data"]["group_id"] == "billing"
+    assert record["value_decoded"]["name"] == "ShareUpdateValue"
+
+
+def test_read_v_prints_every_field(kshark: Run) -> None:
+    out = kshark("read", SHARE, "-V", "-c", "1").out
+    assert "  partition_leader_epoch: 0\n" in out
+    assert '        group_id: "billing"\n' in out
+
+
+def test_a_folder_stands_for_its_segments(kshark: Run) -> None:
+    assert kshark("read", SHARE.parent).out == kshark("read", SHARE).out
+
+
+def test_deliveries_prints_the_state_by_the_log(kshark: Run) -> None:
+    done = kshark("deliveries", FOLDER, "--group", "mailers")
+    assert done.code == 0
+    assert "mailers · Pcn_1qfSTk6gEwyL2_83tw[0]  start offset 34  state epoch 2" in done.out
+    state = json.loads(kshark("deliveries", SHARE, "-T", "json", "--group", "mailers").out)
+    assert (state["start_offset"], state["snapshot_epoch"], state["batches"][0]) == (34, 6, [34, 34, 2, 5])
+
+
+def test_a_log_without_share_state_is_said_to_have_none(kshark: Run) -> None:
+    assert "no state of share partitions" in kshark("deliveries", OFFSETS).out
+
+
+def test_damage_is_a_note(kshark: Run, tmp_path: Path) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(SHARE.read_bytes()[:-5])
+    done = kshark("read", path)
+    assert done.code == 0
+    assert "SEGMENT_CUT ×1" in done.err
+
+
+def test_an_empty_segment_is_named(kshark: Run, tmp_path: Path) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(b"")
+    done = kshark("read", path)
+    assert (done.code, done.out) == (0, "")
+    assert "no batch" in done.err
+
+
+@pytest.mark.parametrize("options", [("-Y", "kafka.api == Fetch"), ("-w", "x.pcapng"), ("--since", "+1s"), ("--each",)])
+def test_options_that_need_packets_are_refused(kshark: Run, options: tuple[str, ...]) -> None:
+    done = kshark("read", SHARE, *options)
+    assert done.code == 2
+    assert "needs packets, and log segments have none" in done.err
+
+
+def test_other_commands_name_the_commands_for_segments(kshark: Run) -> None:
+    done = kshark("check", SHARE)
+    assert done.code == 2
+    assert "a log segment of a Kafka broker" in done.err
+    assert "kshark read" in done.err
+
+
+def test_a_capture_among_segments_is_left_out(kshark: Run) -> None:
+    done = kshark("read", SHARE, CAPTURES / "share-loss.pcap", "-q")
+    assert done.code == 2
+    assert "name log segments and captures in separate commands" in done.err
