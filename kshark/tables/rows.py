@@ -15,7 +15,7 @@ from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed
 from kshark.tables import batches, groups, share, weirds
 from kshark.tables.blocks import Block, Where
 from kshark.tables.capture_summary import CaptureSummary, Ended, capture_row
-from kshark.tables.catalogue import TABLES
+from kshark.tables.catalogue import OF_RECORDS, TABLES
 from kshark.tables.connections import OpenConnection, flow_row
 from kshark.tables.names import Names
 from kshark.tables.pending import PendingRows
@@ -40,8 +40,8 @@ _FILLS: Final[dict[Adds, tuple[str, ...]]] = {
     groups.add_heartbeat: ("heartbeats",),
     groups.add_share_state: ("share_state",),
     # these note the opened records, which the JSON of `exchanges` leaves out
-    batches.add_produced: ("record_batches", "records", "exchanges"),
-    batches.add_fetched: ("record_batches", "records", "exchanges"),
+    batches.add_produced: ("record_batches", *OF_RECORDS, "exchanges"),
+    batches.add_fetched: ("record_batches", *OF_RECORDS, "exchanges"),
 }
 #: Stands for the missing request of a response, and its position.
 _NO_REQUEST: Final = (None, None)
