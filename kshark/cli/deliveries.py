@@ -14,12 +14,13 @@ from kshark.cli.apis import registry
 from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.period import time_of
-from kshark.cli.segments import print_share_states, segments_of
+from kshark.cli.segments import need_log, print_share_states, segments_of, share_states_by_log
 from kshark.cli.source import Source
 from kshark.clusters import Clusters
 from kshark.errors import UsageError
 from kshark.model import Event, Exchange
 from kshark.names import TopicNames
+from kshark.output.beside_log import BesideLog, beside_lines
 from kshark.output.deliveries import (
     dead_letter_lines,
     delivery_lines,
@@ -33,6 +34,7 @@ from kshark.output.sink import Sink
 from kshark.output.spans import Line
 from kshark.pipeline import Options
 from kshark.produced import DeadLetter, Produced, appended_by, dead_letters_in, produced_as
+from kshark.segments import ShareState
 from kshark_dissectors.topics import NAMING_APIS
 
 EXAMPLES = (
@@ -40,6 +42,7 @@ EXAMPLES = (
     "kshark deliveries trace.pcap --group g --topic orders --partition 0 --at +12.5s",
     "kshark deliveries trace.pcap --topic orders --partition 0 --offset 4711",
     "kshark deliveries trace.pcap --holders",
+    "kshark deliveries trace.pcap --log __share_group_state-0/00000000000000000000.log",
     "kshark deliveries __share_group_state-0/00000000000000000000.log",
 )
 
@@ -66,6 +69,13 @@ def arguments(parser: Parser) -> None:
         action="store_true",
         help="holders of records, since when, and what blocks the start offset",
     )
+    parser.add_argument(
+        "--log",
+        action="append",
+        default=[],
+        metavar="SEGMENT",
+        help="state at the end beside that by a log segment of __share_group_state, or a folder of them",
+    )
 
 
 def run(args: Namespace) -> int:
@@ -73,6 +83,10 @@ def run(args: Namespace) -> int:
         return print_share_states(segments, args)
     if args.at is not None:
         _moment(args.at, 0)
+    if args.log and (args.offset is not None or args.holders):
+        raise UsageError("--log shows states of share partitions; leave out --offset and --holders")
+    if args.log:
+        need_log(args)
     of_one = args.offset is not None  # the headers of dead letters name the original record
     options = Options(records=of_one, payload=of_one, bodies=APIS | NAMING_APIS | _produced(args))
     for _ in each(args, options, _show, stops=True):
@@ -86,6 +100,9 @@ def _produced(args: Namespace) -> frozenset[int]:
 
 def _show(source: Source, args: Namespace, sink: Sink) -> None:
     reading = _Reading(source, args)
+    if args.log:
+        _show_beside_log(reading, args, sink)
+        return
     if args.holders or args.at is not None:
         for _ in reading:
             pass
@@ -115,8 +132,20 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
     reading.print_others()
 
 
+def _show_beside_log(reading: _Reading, args: Namespace, sink: Sink) -> None:
+    """Print the states at the end, or at the moment of `--at`, beside those by the log up to then."""
+    for _ in reading:
+        pass
+    now_ns = reading.now_ns
+    states = reading.named(reading.analyzer.in_flight(now_ns))
+    beside = reading.beside(states, share_states_by_log(args, now_ns))
+    if args.format == "text" and not args.quiet:
+        sink.lines([moment_line(now_ns, at_end=reading.over)])
+    _print(sink, args, beside, lambda: beside_lines(beside))
+
+
 def _print(
-    sink: Sink, args: Namespace, items: Sequence[Listed | DeadLetter], lines: Callable[[], Iterable[Line]]
+    sink: Sink, args: Namespace, items: Sequence[Listed | DeadLetter | BesideLog], lines: Callable[[], Iterable[Line]]
 ) -> None:
     if args.quiet:
         return
@@ -227,6 +256,18 @@ class _Reading:
                 self._others.add(of(item))
         self._has_selected |= bool(selected)
         return selected
+
+    def beside(self, states: Sequence[InFlightState], stored: Sequence[ShareState]) -> list[BesideLog]:
+        """Return the states by packets and by the log of each share partition that one of them has."""
+        by_key: dict[tuple[str | None, str, int], BesideLog] = {}
+        for state in states:
+            key = state.group_id, state.topic_id, state.partition
+            by_key[key] = BesideLog(*key, state.topic, state, None)
+        for kept in stored:
+            topic, own = self._names.by_id.get(kept.topic_id), (kept.group_id, kept.topic_id, kept.partition)
+            if self.selects(topic, kept.topic_id, kept.partition) and self._args.group in (None, kept.group_id):
+                by_key.setdefault(own, BesideLog(*own, topic, None, None)).by_log = kept
+        return [*by_key.values()]
 
     def print_others(self) -> None:
         """Print which share partitions exist if none is selected: most likely a name is mistyped."""

@@ -19,7 +19,7 @@ from kshark.units import safe
 
 if TYPE_CHECKING:
     from kshark.output.notes import Notes
-    from kshark.segments import SegmentBatch, SegmentFault
+    from kshark.segments import SegmentBatch, SegmentFault, ShareState
 
 _NAME: Final = re.compile(r"\d{20}\.log")
 #: Options of captures, by their attributes, that say nothing about log segments.
@@ -159,6 +159,28 @@ def print_share_states(files: list[str], args: Namespace) -> int:
         print(f"kshark: {replay.forgotten} records of further share partitions were left out", file=sys.stderr)
     reading.print_notes()
     return 0
+
+
+def need_log(args: Namespace) -> None:
+    """Raise UsageError if `--log` names no log segments."""
+    from kshark.segments import are_segments
+
+    for path in args.log:
+        if not are_segments(_below(path)):
+            raise UsageError(f"{path} is no log segment; --log needs one of __share_group_state, or a folder of them")
+
+
+def share_states_by_log(args: Namespace, until_ns: int) -> list[ShareState]:
+    """Return the states of share partitions by the segments of `--log`, up to a time."""
+    from kshark.segments import ShareReplay, segment_files
+
+    replay = ShareReplay(until_ns // 1_000_000)
+    reading = SegmentReading(segment_files([name for path in args.log for name in _below(path)]), args)
+    for batches in reading:
+        for batch in batches:
+            replay.feed(batch)
+    reading.print_notes()
+    return [*replay.states()]
 
 
 def _below(path: str) -> list[str]:

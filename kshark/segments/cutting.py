@@ -21,6 +21,8 @@ _CRC_AT: Final = CHECKED_FROM - _CRC.size
 _LEAST: Final = {**LEAST_MESSAGE, 2: HEADER.size}
 #: Magics that are searched after damage. Zeros, which files have many of, would be candidates for magic 0.
 _SEARCHED: Final = (b"\2", b"\1")
+#: An old message has no header that shows damage, so only those of Kafka's usual size are waited for.
+_LONGEST_SEARCHED: Final = 1 << 20
 #: Position and bytes of a batch.
 Cut = tuple[int, bytes]
 
@@ -82,9 +84,7 @@ class Cutter:
         size: int = LOG_OVERHEAD + length
         if length > REQUEST_BYTES or size < _LEAST.get(data[at + MAGIC_AT], REQUEST_BYTES + HEADER.size):
             return None
-        if self._skipped_from is None or len(data) - at < size:
-            return size
-        return size if begins_segment(data, at) and _has_right_checksum(data, at, size) else None
+        return size if self._skipped_from is None or _may_follow_damage(data, at, size) else None
 
     @staticmethod
     def _next(data: bytes, at: int) -> int:
@@ -112,9 +112,14 @@ class Cutter:
         return SegmentFault(self._file, self._position, "SEGMENT_CUT", len(rest), detail)
 
 
+def _may_follow_damage(data: bytes, at: int, size: int) -> bool:
+    """True for a whole batch with the correct checksum, and for one that may become that with further bytes."""
+    is_new, here = data[at + MAGIC_AT] == 2, len(data) - at
+    if here < size:
+        return begins_segment(data, at) or here < HEADER.size if is_new else size <= _LONGEST_SEARCHED
+    return begins_segment(data, at) and (not is_new or _has_right_checksum(data, at, size))
+
+
 def _has_right_checksum(data: bytes, at: int, size: int) -> bool:
-    """True for a batch of magic 2 with the correct checksum, and for older messages, which begins_segment checks."""
-    if data[at + MAGIC_AT] != 2:
-        return True
     checked = memoryview(data)[at + CHECKED_FROM : at + size]
     return bool(crc32c()(checked) == _CRC.unpack_from(data, at + _CRC_AT)[0])

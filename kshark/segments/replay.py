@@ -7,6 +7,7 @@ ShareCoordinatorShard.replay, ShareGroupOffset, PersisterStateBatchCombiner.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -60,6 +61,8 @@ class _Kept(NamedTuple):
     delivery_state: int
 
 
+#: Equal values are one object, so that neighbours become one range.
+_kept: Final = lru_cache(maxsize=4_096)(_Kept)
 #: Where batches overlap, the one with the higher delivery count stays, then the one with the higher state.
 _rank: Final[Callable[[_Kept], tuple[int, int]]] = itemgetter(0, 1)
 _Key = tuple[str, str, int]
@@ -99,7 +102,7 @@ class _State:
             if isinstance(number, int) and (number >= 0 or name not in self.numbers):
                 self.numbers[name] = number
         for batch in value.get("state_batches") or ():
-            kept = _Kept(batch["delivery_count"], batch["delivery_state"])
+            kept = _kept(batch["delivery_count"], batch["delivery_state"])
             self.ranges.improve(batch["first_offset"], batch["last_offset"], kept, _rank)
         self.ranges.drop(_LOWEST, self.numbers.get("start_offset", 0) - 1)
 
@@ -118,10 +121,11 @@ class ShareReplay:
 
     `feed` takes batches, of any logs. A batch whose records contradict the state before gets a weird; after offsets
     that are missing from the log nothing contradicts. At most limits.SHARE_PARTITIONS are kept; `forgotten` is the
-    number of others.
+    number of others. `until_ms`: records of a later timestamp are left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, until_ms: int | None = None) -> None:
+        self._until_ms = until_ms
         self._states: dict[_Key, _State] = {}
         #: The offset that follows in each log.
         self._next: dict[str, int] = {}
@@ -140,6 +144,8 @@ class ShareReplay:
         records = stored.batch.records
         self._next[log] = (records[-1].offset if last is None and records else first + (last or 0)) + 1
         for record in records:
+            if self._until_ms is not None and isinstance(time := record.timestamp, int) and time > self._until_ms:
+                continue
             for fault in self._record(record, log):
                 attach(fault, stored)
 

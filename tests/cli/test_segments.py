@@ -11,6 +11,7 @@ from tests.cli.command import Run
 from tests.shared import CAPTURES
 
 FOLDER = CAPTURES / "segments"
+BESIDE = FOLDER / "beside"
 SHARE = FOLDER / "__share_group_state-0" / "00000000000000000000.log"
 OFFSETS = FOLDER / "__consumer_offsets-1" / "00000000000000000000.log"
 
@@ -43,7 +44,7 @@ def test_a_folder_stands_for_its_segments(kshark: Run) -> None:
 
 
 def test_deliveries_prints_the_state_by_the_log(kshark: Run) -> None:
-    done = kshark("deliveries", FOLDER, "--group", "mailers")
+    done = kshark("deliveries", SHARE.parent, "--group", "mailers")
     assert done.code == 0
     assert "mailers · Pcn_1qfSTk6gEwyL2_83tw[0]  start offset 34  state epoch 2" in done.out
     state = json.loads(kshark("deliveries", SHARE, "-T", "json", "--group", "mailers").out)
@@ -88,3 +89,33 @@ def test_a_capture_among_segments_is_left_out(kshark: Run) -> None:
     done = kshark("read", SHARE, CAPTURES / "share-loss.pcap", "-q")
     assert done.code == 2
     assert "name log segments and captures in separate commands" in done.err
+
+
+def test_state_by_the_log_beside_state_by_packets(kshark: Run) -> None:
+    """Two share groups at work, and the coordinator's log copied afterwards: ranges and start offsets are the same."""
+    done = kshark("deliveries", BESIDE / "consumed.pcap.gz", "--log", BESIDE)
+    assert done.code == 0
+    assert "3 share partitions: start offsets equal in 2, different in 0, known from one side only in 1" in done.out
+    text = kshark("deliveries", BESIDE / "consumed.pcap.gz", "--log", BESIDE, "-T", "json").out
+    both = [line for line in map(json.loads, text.splitlines()) if line["by_packets"] and line["by_log"]]
+    states = {0: "available", 2: "acknowledged", 4: "archived"}
+    for line in both:
+        by_packets = [
+            (kept["first_offset"], kept["last_offset"], kept["state"], kept["delivery_count"])
+            for kept in line["by_packets"]["ranges"]
+        ]
+        by_log = [(first, last, states[state], count) for first, last, state, count in line["by_log"]["batches"]]
+        assert by_packets == by_log
+        assert line["by_packets"]["start_offset"] == line["by_log"]["start_offset"]
+    assert [(line["topic"], line["by_log"]["start_offset"]) for line in both] == [("orders", 80), ("jobs", 85)]
+
+
+def test_the_log_counts_up_to_the_moment_of_at(kshark: Run) -> None:
+    out = kshark("deliveries", BESIDE / "consumed.pcap.gz", "--log", BESIDE, "--group", "mailers", "--at", "+1s").out
+    assert "by the log  start offset 34" in out
+
+
+def test_log_needs_segments(kshark: Run) -> None:
+    done = kshark("deliveries", BESIDE / "consumed.pcap.gz", "--log", CAPTURES / "share-loss.pcap")
+    assert done.code == 2
+    assert "is no log segment" in done.err
