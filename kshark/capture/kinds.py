@@ -222,7 +222,7 @@ def _is_netscaler(head: bytes) -> bool:
 _ETL: Final = "a Windows event trace (ETL of pktmon or netsh trace); convert it first (pktmon etl2pcap, or etl2pcapng)"
 _FORMS: Final = (
     (
-        "a log segment of a Kafka broker, which has no packets; kshark read and kshark deliveries read it by its name",
+        "a log segment of a Kafka broker, which has no packets; kshark read, deliveries and export read it by its name",
         begins_segment,
     ),
     (_ETL, _is_etl),

@@ -14,7 +14,7 @@ from msgspec import UNSET
 from kshark.records import AnyRecord
 from kshark.tables.blocks import Row
 from kshark.tables.columns import API, CORRELATION, GROUP, MEMBER, PARTITION, TOPIC_ID, Column, table
-from kshark.tables.readers import Reader, its, made
+from kshark.tables.readers import Reader, its, made, optional
 
 #: The logs of group, share and transaction coordinators.
 LOGS: Final = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})
@@ -69,8 +69,8 @@ COORDINATOR_RECORDS: Final = table(
     "coordinator_records",
     "record of __consumer_offsets, __share_group_state or __transaction_state (with --records)",
     "message log log_partition record",
-    CORRELATION,
-    API,
+    CORRELATION.read(optional("message.correlation_id")),
+    API.read(optional("message.api")),
     Column("log", "string", "topic that holds the record", its("log")),
     Column("log_partition", "int", "partition of that topic; its leader is the coordinator", its("log_partition")),
     Column("offset", "bigint", "offset of the record in the log", its("record.offset")),
@@ -100,7 +100,8 @@ _row: Final = COORDINATOR_RECORDS.row_maker()
 def coordinator_rows(common: Row, log: str | None, partition: Any, batches: Any) -> list[Row]:
     """Return a row for each record of batches of a coordinator's log, none for other topics.
 
-    `common`: where, packet, time_ns, exchange and message. Control records, which end transactions, have no row.
+    `common`: where, packet, time_ns, exchange and message, of which a log segment has only the first. Control records,
+    which end transactions, have no row.
     """
     if log not in LOGS:
         return []

@@ -17,6 +17,7 @@ from kshark.tables.blocks import Block, Where
 from kshark.tables.capture_summary import CaptureSummary, Ended, capture_row
 from kshark.tables.catalogue import OF_RECORDS, TABLES
 from kshark.tables.connections import OpenConnection, flow_row
+from kshark.tables.coordinators import coordinator_rows
 from kshark.tables.names import Names
 from kshark.tables.pending import PendingRows
 from kshark.tables.sessions import session_row, step_row
@@ -96,6 +97,12 @@ class Rows:
     def end(self, ended: Ended) -> None:
         """Add the row of the capture: all its events are read."""
         self._held.rows["captures"].append(capture_row(self.capture, self.summary, ended))
+
+    def stored(self, log: str | None, partition: int | None, batches: Iterable[Any]) -> Iterator[tuple[str, Block]]:
+        """Take batches of a log segment: records of a coordinator's log have rows, without packet and time."""
+        nowhere = (Where(self.capture, None, None, None), None, None, None, None)
+        self._held.rows["coordinator_records"] += coordinator_rows(nowhere, log, partition, batches)
+        yield from self._held.full()
 
     def feed(self, event: Event | AnalysisResult) -> Iterator[Named]:
         for name, block in (*self.page((event,)), *self.rest()):

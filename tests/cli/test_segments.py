@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as parquet
 import pytest
 
 from tests.cli.command import Run
@@ -113,6 +115,21 @@ def test_state_by_the_log_beside_state_by_packets(kshark: Run) -> None:
 def test_the_log_counts_up_to_the_moment_of_at(kshark: Run) -> None:
     out = kshark("deliveries", BESIDE / "consumed.pcap.gz", "--log", BESIDE, "--group", "mailers", "--at", "+1s").out
     assert "by the log  start offset 34" in out
+
+
+def test_export_writes_the_records_of_segments(kshark: Run, tmp_path: Path) -> None:
+    done = kshark("export", FOLDER, "-o", tmp_path / "tables")
+    assert done.code == 0
+    rows = parquet.read_table(tmp_path / "tables" / "coordinator_records").to_pylist()
+    assert Counter(row["log"] for row in rows) == {
+        "__share_group_state": 97,
+        "__consumer_offsets": 110,
+        "__transaction_state": 7,
+    }
+    last = [row for row in rows if row["log"] == "__share_group_state" and row["group_id"] == "mailers"][-1]
+    assert (last["packet"], last["ts"], last["api"]) == (None, None, None)
+    assert (last["record_type"], last["snapshot_epoch"], last["start_offset"]) == ("ShareSnapshot", 6, 34)
+    assert len({row["capture"] for row in rows}) == 3
 
 
 def test_log_needs_segments(kshark: Run) -> None:
