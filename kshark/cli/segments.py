@@ -98,7 +98,8 @@ class SegmentReading:
                 detail = f"{where}: {item.detail}" if item.detail else where
                 self._notes.add([Weird(item.code, "records", 0, 0, detail, size=item.size)])
             elif isinstance(item.weird, list):
-                detail = f"{where}: {item.detail}"
+                first = item.weird[0]
+                detail = f"{where}: {str(item.detail).removeprefix(f'{first}: ')}"
                 self._notes.add([Weird(code, "records", 0, 0, detail, size=item.batch.size) for code in item.weird])
 
     def print_notes(self) -> None:
@@ -116,13 +117,17 @@ def print_batches(files: list[str], args: Namespace) -> int:
     """Print batches and records: `kshark read` for log segments."""
     from kshark.output.segments import batch_lines, record_lines
     from kshark.output.tree import Trees
+    from kshark.segments import ShareReplay
 
     if args.format == "fields":
         raise UsageError("-T fields shows fields of messages, and log segments have none; write -T json")
     sink, left, reading = Sink(sys.stdout), args.count, SegmentReading(files, args)
+    replay = ShareReplay()  # names records that contradict the ones before
     trees = Trees(registry(args))
     for batches in reading:
         shown = batches if left is None else batches[:left]
+        for batch in shown:
+            replay.feed(batch)
         if args.format == "json" and not args.quiet:
             sink.json(shown)
         elif not args.quiet:

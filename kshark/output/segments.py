@@ -31,7 +31,8 @@ def record_lines(stored: SegmentBatch) -> Iterator[Line]:
     weirds: Line = [(f"  {','.join(stored.weird)}", WARN)] if isinstance(stored.weird, list) else []
     records = stored.batch.records
     if not records:
-        yield [*_place(stored, stored.batch.base_offset, None), *_batch(stored), *weirds]
+        written = getattr(stored.batch, "max_timestamp", None)
+        yield [*_place(stored, stored.batch.base_offset, written), *_batch(stored), *weirds]
     for record in records:
         yield [*_place(stored, record.offset, record.timestamp), *_content(record), *weirds]
         weirds = []
@@ -123,7 +124,8 @@ def _content(record: Any) -> Line:
     line += _fields(key)
     if getattr(record, "value", None) is None:
         return [*line, ("  tombstone", WARN)]
-    return [*line, ("  →", DIM), *_fields(value)]
+    fields = _fields(value)
+    return [*line, ("  →", DIM), *fields] if fields else line
 
 
 def _size(record: Any, part: str) -> str:

@@ -6,6 +6,7 @@ ShareCoordinatorShard.replay, ShareGroupOffset, PersisterStateBatchCombiner.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from operator import itemgetter
@@ -71,7 +72,7 @@ _Key = tuple[str, str, int]
 class _State:
     """The state of one share partition while its log is read."""
 
-    __slots__ = ("deleted", "last_at", "log", "numbers", "ranges", "snapshot_at", "updates")
+    __slots__ = ("deleted", "last_at", "log", "numbers", "ranges", "run", "snapshot_at", "updates")
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -81,6 +82,7 @@ class _State:
         self.updates = 0
         self.last_at = -1
         self.log = ""
+        self.run = 0
 
     def snapshot(self, value: Mapping[str, Any], offset: int) -> None:
         self.numbers, self.ranges = {}, OffsetRanges()
@@ -129,8 +131,8 @@ class ShareReplay:
         self._states: dict[_Key, _State] = {}
         #: The offset that follows in each log.
         self._next: dict[str, int] = {}
-        #: States before these offsets may lack records, by log.
-        self._whole_from: dict[str, int] = {}
+        #: Number of the present run of batches without missing or damaged ones, by log.
+        self._runs: Counter[str] = Counter()
         self.forgotten = 0
 
     def feed(self, stored: SegmentBatch) -> None:
@@ -138,8 +140,8 @@ class ShareReplay:
             return
         log = f"{stored.topic}-{'?' if stored.partition is None else stored.partition}"
         first = stored.batch.base_offset
-        if self._next.get(log) != first:
-            self._whole_from[log] = first
+        if self._next.get(log) != first or isinstance(stored.weird, list):
+            self._runs[log] += 1  # records before it may be missing
         last = getattr(stored.batch, "last_offset_delta", None)
         records = stored.batch.records
         self._next[log] = (records[-1].offset if last is None and records else first + (last or 0)) + 1
@@ -169,9 +171,9 @@ class ShareReplay:
                 return ()
             state = self._states[where] = _State()
         data = value.get("data") if isinstance(value, dict) else None
-        known = state.log == log and state.last_at >= self._whole_from[log]
+        known = (state.log, state.run) == (log, self._runs[log])
         before = state.numbers.get("snapshot_epoch")
-        state.log, state.last_at = log, record.offset
+        state.log, state.run, state.last_at = log, self._runs[log], record.offset
         if record.value is None:
             state.delete()
             return ()

@@ -104,6 +104,34 @@ def test_nothing_is_named_where_offsets_of_the_log_are_missing(tmp_path: Path) -
     assert replayed(tmp_path, snapshot(3), snapshot(4), update(4, 9), skip=1)[1] == []
 
 
+def test_nothing_is_named_where_the_log_begins_again(tmp_path: Path) -> None:
+    """The same segment of two replicas, for example."""
+    replayed(tmp_path, snapshot(3), update(3, 5))
+    path = tmp_path / "__share_group_state-0" / f"{0:020}.log"
+    path.write_bytes(2 * path.read_bytes())
+    replay, items = ShareReplay(), [item for page in Segment(str(path), Registry()) for item in page]
+    for item in items:
+        assert isinstance(item, SegmentBatch)
+        replay.feed(item)
+        assert not isinstance(item.weird, list)
+
+
+def test_nothing_is_named_after_a_batch_that_is_damaged(tmp_path: Path) -> None:
+    replayed(tmp_path, snapshot(3), TOMBSTONE, snapshot(0, -1))
+    path = tmp_path / "__share_group_state-0" / f"{0:020}.log"
+    data, size = bytearray(path.read_bytes()), len(write_batch([Record(0, 1_000, *snapshot(3), ())]))
+    data[size + 70] ^= 0xFF  # in the tombstone's batch
+    path.write_bytes(data)
+    replay, weirds = ShareReplay(), set[str]()
+    for page in Segment(str(path), Registry()):
+        for item in page:
+            assert isinstance(item, SegmentBatch)
+            replay.feed(item)
+            weirds.update(item.weird if isinstance(item.weird, list) else [])
+    assert "BATCH_CRC" in weirds
+    assert "TOMBSTONE_MISSING" not in weirds
+
+
 def test_updates_whose_snapshot_is_in_an_earlier_segment(tmp_path: Path) -> None:
     state, weirds = replayed(tmp_path, update(3, 9, (9, 9, 2, 1)), at=70)
     assert (weirds, state.snapshot_at, state.start_offset, state.state_epoch) == ([], None, 9, None)
