@@ -38,10 +38,12 @@ _OF_CAPTURES: Final = {
 def segments_of(args: Namespace) -> list[str] | None:
     """Return the log segments that a command line names, in the order of the log; None if it names captures.
 
-    A folder of a partition stands for its segments, a folder of such folders for all of them. The first file decides.
+    A folder of a partition stands for its segments, a folder of such folders for all of them, unless it has captures.
+    The first file decides.
     Raises UsageError for options that need packets.
     """
-    named = [name for path in [*args.files, *args.more_files] for name in _below(path)]
+    paths = [*args.files, *args.more_files]
+    named = [name for path in paths for name in ([path] if _holds_captures(path) else _below(path))]
     if not named or not _may_be_segment(named[0]):
         return None
     from kshark.segments import are_segments, segment_files  # codecs and dissectors; captures do without
@@ -194,6 +196,11 @@ def _below(path: str) -> list[str]:
         return [path]
     inside = [file for file in (*folder.glob("*.log"), *folder.glob("*-*/*.log")) if _NAME.fullmatch(file.name)]
     return [str(file) for file in inside] or [path]
+
+
+def _holds_captures(path: str) -> bool:
+    """True for a folder with captures directly in it: these are read, as always."""
+    return path != "-" and any(Path(path).glob("*.pcap*"))
 
 
 def _may_be_segment(path: str) -> bool:

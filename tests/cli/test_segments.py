@@ -45,6 +45,11 @@ def test_a_folder_stands_for_its_segments(kshark: Run) -> None:
     assert kshark("read", SHARE.parent).out == kshark("read", SHARE).out
 
 
+def test_a_folder_with_captures_stands_for_these(kshark: Run) -> None:
+    done = kshark("read", FOLDER, "-c", "1")
+    assert "ApiVersions" in done.out
+
+
 def test_deliveries_prints_the_state_by_the_log(kshark: Run) -> None:
     done = kshark("deliveries", SHARE.parent, "--group", "mailers")
     assert done.code == 0
@@ -118,7 +123,7 @@ def test_the_log_counts_up_to_the_moment_of_at(kshark: Run) -> None:
 
 
 def test_export_writes_the_records_of_segments(kshark: Run, tmp_path: Path) -> None:
-    done = kshark("export", FOLDER, "-o", tmp_path / "tables")
+    done = kshark("export", SHARE, OFFSETS, FOLDER / "__transaction_state-1", "-o", tmp_path / "tables")
     assert done.code == 0
     rows = parquet.read_table(tmp_path / "tables" / "coordinator_records").to_pylist()
     assert Counter(row["log"] for row in rows) == {
