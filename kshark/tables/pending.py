@@ -79,9 +79,10 @@ class PendingRows:
         return self._bytes >= BYTES
 
     def _exchanges(self) -> Iterator[tuple[str, Block]]:
-        with exchanges.closed(self.opened):
-            for block in exchanges.blocks(self.exchanges, self._codes, self._columns):
-                yield "exchanges", block
+        if self.exchanges:  # none where the caller uses only other tables
+            with exchanges.closed(self.opened):
+                for block in exchanges.blocks(self.exchanges, self._codes, self._columns):
+                    yield "exchanges", block
         self.exchanges.clear()
         self.opened.clear()
         self._counted = self._bytes = 0

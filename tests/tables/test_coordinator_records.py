@@ -17,8 +17,9 @@ from tests.shared import CAPTURES
 FOLDER = CAPTURES / "segments"
 
 
-def from_packets(*, records: bool = True) -> list[dict[str, Any]]:
-    rows, names = Rows("fetched", records=records), [column.name for column in TABLES["coordinator_records"].columns]
+def from_packets(*, records: bool = True, alone: bool = False) -> list[dict[str, Any]]:
+    names = [column.name for column in TABLES["coordinator_records"].columns]
+    rows = Rows("fetched", records=records, columns={"coordinator_records": names} if alone else None)
     options = Options(records=True if records else "headers", embedded=True)
     blocks = [rows.page(page) for page in pages((FOLDER / "fetched.pcap.gz",), options)]
     return [
@@ -59,3 +60,7 @@ def test_rows_from_packets_are_the_records_of_the_file(log: str) -> None:
 
 def test_records_that_are_not_opened_have_no_rows() -> None:
     assert from_packets(records=False) == []
+
+
+def test_the_table_is_read_without_others() -> None:
+    assert from_packets(alone=True) == from_packets()
