@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kshark.segments import SegmentBatch, SegmentFault, ShareState
 
 _NAME: Final = re.compile(r"\d{20}\.log")
+#: Share partitions that are listed if none is selected.
+_LISTED: Final = 5
 #: Options of captures, by their attributes, that say nothing about log segments.
 _OF_CAPTURES: Final = {
     "display_filter": "-Y",
@@ -151,14 +153,22 @@ def print_share_states(files: list[str], args: Namespace) -> int:
         for batch in batches:
             replay.feed(batch)
     sink = Sink(sys.stdout)
+    every = [*replay.states()]
     states = [
         state
-        for state in replay.states()
+        for state in every
         if args.group in (None, state.group_id)
         and args.topic in (None, state.topic_id)
         and args.partition in (None, state.partition)
     ]
-    if args.format == "json" and not args.quiet:
+    if every and not states:
+        others = [f"{state.group_id} · {state.topic_id}[{state.partition}]" for state in every[:_LISTED]]
+        print(
+            f"kshark: no share partition matches (the log names topics by id); there are {safe(', '.join(others))}"
+            f"{f' and {len(every) - _LISTED} more' if len(every) > _LISTED else ''}",
+            file=sys.stderr,
+        )
+    elif args.format == "json" and not args.quiet:
         sink.json(states)
     elif not args.quiet:
         sink.lines(share_state_lines(states, sink.width))

@@ -58,6 +58,13 @@ def test_deliveries_prints_the_state_by_the_log(kshark: Run) -> None:
     assert (state["start_offset"], state["snapshot_epoch"], state["batches"][0]) == (34, 6, [34, 34, 2, 5])
 
 
+def test_a_group_that_the_log_lacks_is_said_to_be_missing(kshark: Run) -> None:
+    done = kshark("deliveries", SHARE, "--group", "mailer")
+    assert (done.code, done.out) == (0, "")
+    assert "no share partition matches" in done.err
+    assert "mailers · Pcn_1qfSTk6gEwyL2_83tw[0]" in done.err
+
+
 def test_a_log_without_share_state_is_said_to_have_none(kshark: Run) -> None:
     assert "no state of share partitions" in kshark("deliveries", OFFSETS).out
 

@@ -10,7 +10,7 @@ import pytest
 
 from kshark.records import Record
 from kshark.records.recognition import begins_segment
-from kshark.records.writer import write_batch
+from kshark.records.writer import write_batch, write_message
 from kshark.registry import Registry
 from kshark.segments import Segment, SegmentBatch, SegmentFault, are_segments
 from kshark.segments.cutting import Cutter
@@ -122,3 +122,20 @@ def test_flipped_bytes_of_a_real_segment_never_end_the_reading(tmp_path: Path) -
             damaged[chance.randrange(len(data))] = chance.randrange(256)
         path.write_bytes(damaged)
         assert [*Segment(str(path), registry)]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_of_old_formats_are_read(magic: int, tmp_path: Path) -> None:
+    timestamp = {} if magic == 0 else {"timestamp": 4_000}
+    data = b"".join(write_message(offset, b"k", b"v", magic=magic, **timestamp) for offset in range(3))
+    path = tmp_path / "old.bin"
+    path.write_bytes(data)
+    assert are_segments([str(path)])
+    batches = [item for page in Segment(str(path), Registry()) for item in page if isinstance(item, SegmentBatch)]
+    assert [(item.batch.base_offset, item.batch.magic, item.weird) for item in batches] == [
+        (offset, magic, ["LEGACY_MAGIC"]) for offset in range(3)
+    ]
+    path.write_bytes(data[:-1])
+    items = [item for page in Segment(str(path), Registry()) for item in page]
+    assert isinstance(items[-1], SegmentFault)
+    assert items[-1].code == "SEGMENT_CUT"
