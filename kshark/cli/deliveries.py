@@ -6,7 +6,7 @@ import re
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kshark.analysis import APIS, Analyzer, Delivery, DeliveryLog, Holder, InFlightState
 from kshark.api_keys import PRODUCE
@@ -20,7 +20,6 @@ from kshark.clusters import Clusters
 from kshark.errors import UsageError
 from kshark.model import Event, Exchange
 from kshark.names import TopicNames
-from kshark.output.beside_log import BesideLog, beside_lines
 from kshark.output.deliveries import (
     dead_letter_lines,
     delivery_lines,
@@ -34,8 +33,11 @@ from kshark.output.sink import Sink
 from kshark.output.spans import Line
 from kshark.pipeline import Options
 from kshark.produced import DeadLetter, Produced, appended_by, dead_letters_in, produced_as
-from kshark.segments import ShareState
 from kshark_dissectors.topics import NAMING_APIS
+
+if TYPE_CHECKING:
+    from kshark.output.beside_log import BesideLog
+    from kshark.segments import ShareState
 
 EXAMPLES = (
     "kshark deliveries trace.pcap",
@@ -134,6 +136,8 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
 
 def _show_beside_log(reading: _Reading, args: Namespace, sink: Sink) -> None:
     """Print the states at the end, or at the moment of `--at`, beside those by the log up to then."""
+    from kshark.output.beside_log import beside_lines  # only needed with --log
+
     for _ in reading:
         pass
     now_ns = reading.now_ns
@@ -259,6 +263,8 @@ class _Reading:
 
     def beside(self, states: Sequence[InFlightState], stored: Sequence[ShareState]) -> list[BesideLog]:
         """Return the states by packets and by the log of each share partition that one of them has."""
+        from kshark.output.beside_log import BesideLog  # only needed with --log
+
         by_key: dict[tuple[str | None, str, int], BesideLog] = {}
         for state in states:
             key = state.group_id, state.topic_id, state.partition
