@@ -196,6 +196,15 @@ _RECORDS: Final = (
         advice="Check the producer: the message is damaged, or made to cost its readers time."),
     _weird("MAGIC_UNKNOWN", "records", "error", "client", "A batch with a magic that does not exist.",
         advice="Check the writer: batches have magic 0, 1 or 2. The bytes are damaged, or not a record batch."),
+    _weird("SEGMENT_CUT", "records", "note", "capture", "A log segment ends inside a batch; everything before it was read.", "Kafka: FileRecords",
+        advice="Nothing is wrong if the broker was writing while the file was copied. A broker that starts after a crash cuts such a batch off."),
+    _weird("SEGMENT_ZEROS", "records", "note", "capture", "A log segment ends with zeros: space that the broker reserved and has not written.", "Kafka: log.preallocate"),
+    _weird("SEGMENT_INVALID", "records", "error", "capture", "Bytes of a log segment that are no record batch; they were skipped up to the next batch, or to the end of the file.", "Kafka: FileRecords",
+        advice="Copy the file again, and compare with kafka-dump-log. If the broker's own file is damaged, its disk or file system is at fault."),
+    _weird("SNAPSHOT_EPOCH_OLD", "records", "warn", "broker", "A ShareUpdate of another snapshot epoch than that of its share partition's last ShareSnapshot before it in the log.", "KIP-932",
+        advice="Readers of the log ignore such an update or apply it to the wrong state. Check if two brokers were leaders of the partition of __share_group_state."),
+    _weird("TOMBSTONE_MISSING", "records", "warn", "broker", "A share partition's state begins again in the log without the tombstone that ends the state before.", "KIP-932",
+        advice="The group or topic was deleted and its state initialized again, but the log does not say so. Check the share coordinator's log at that time."),
 )
 
 

@@ -65,6 +65,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ),
     ("kshark.exchange", "kshark.embedded"),
     ("kshark.pipeline", "kshark.capture"),
+    ("kshark.segments",),
     ("kshark.analysis", "kshark.groups", "kshark.metrics", "kshark.tables", "kshark.flows"),
     ("kshark.incidents", "kshark.stored_writes"),
     ("kshark.run",),

@@ -11,6 +11,7 @@ import re
 from typing import Final, NamedTuple
 
 from kshark.capture.formats import FORMATS, MAGIC, begins_pcap, begins_pcapng
+from kshark.records.recognition import begins_segment
 
 #: Bytes of its beginning that show if it is text.
 _TEXT: Final = 512
@@ -220,6 +221,10 @@ def _is_netscaler(head: bytes) -> bool:
 
 _ETL: Final = "a Windows event trace (ETL of pktmon or netsh trace); convert it first (pktmon etl2pcap, or etl2pcapng)"
 _FORMS: Final = (
+    (
+        "a log segment of a Kafka broker, which has no packets; kshark read, deliveries and export read it by its name",
+        begins_segment,
+    ),
     (_ETL, _is_etl),
     (f"an Endace ERF capture; {_CONVERT}", _is_erf),
     (f"a NetScaler trace; {_CONVERT}", _is_netscaler),

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kshark.model import Message
 from kshark.records.budget import Budget
+from kshark.records.faults import Carrier
 
 TimestampType = Literal["create", "log_append"]
 
@@ -224,5 +224,5 @@ class RecordsSpan(msgspec.Struct, gc=False, eq=False):
     stop: int
     batch: Batch
     budget: Budget
-    owner: Message | None = None
+    owner: Carrier | None = None
     frame: memoryview | None = None

@@ -14,7 +14,6 @@ from typing import Final, Literal, NamedTuple
 from msgspec import UNSET
 
 from kshark import limits
-from kshark.model import Message
 from kshark.records.aborted import Transactions, marker_type
 from kshark.records.arena import Arena
 from kshark.records.batch import (
@@ -42,7 +41,7 @@ from kshark.records.budget import Budget
 from kshark.records.columns import Columns, fits_columns
 from kshark.records.compression import CODEC_COUNT, ZSTD
 from kshark.records.crc import crc32c
-from kshark.records.faults import BatchFault, DecompressionFailed, RoomExceeded, attach
+from kshark.records.faults import BatchFault, Carrier, DecompressionFailed, RoomExceeded, attach
 from kshark.records.legacy import LEAST_MESSAGE, read_legacy
 from kshark.records.loop import read_records
 from kshark.records.spans import NOTHING_KNOWN, add, left_open
@@ -157,7 +156,7 @@ class RecordsReader:
     def _crc32c(self) -> Callable[[memoryview], int]:
         return crc32c()
 
-    def claim(self, message: Message) -> None:
+    def claim(self, message: Carrier) -> None:
         """Assign the fields read since the last claim to this message.
 
         The message gets their codes, now or when they are filled.
@@ -388,7 +387,7 @@ class RecordsReader:
         return batch
 
     def _decompress(
-        self, codec: int, data: memoryview, offset: int, budget: Budget, owner: Message | None = None
+        self, codec: int, data: memoryview, offset: int, budget: Budget, owner: Carrier | None = None
     ) -> tuple[int, int] | None:
         """Decompress into the arena; return the bounds of the result, None if it failed."""
         try:
@@ -416,7 +415,7 @@ class RecordsReader:
     def _fault(self, code: str, detail: str) -> None:
         self._faults.setdefault(code, BatchFault(code, detail))
 
-    def _report(self, fault: BatchFault, owner: Message | None) -> None:
+    def _report(self, fault: BatchFault, owner: Carrier | None) -> None:
         """Give the fault to the message that claimed the field, or keep it until a message does."""
         if owner is None:
             self._fault(*fault)

@@ -11,6 +11,7 @@ from kshark.model import Exchange, Message
 from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes, produced_of, spans_of
 from kshark.tables.columns import API, CORRELATION, TOPIC, Column, table
 from kshark.tables.connections import OpenConnection
+from kshark.tables.coordinators import coordinator_rows
 from kshark.tables.fields import value
 from kshark.tables.names import Names
 from kshark.tables.pending import PendingRows
@@ -166,3 +167,4 @@ def _add(
                 held.rows["records"] += [
                     _record_row(*of_partition, record) for batch in opened.batches for record in batch.records
                 ]
+                held.rows["coordinator_records"] += coordinator_rows(here, name, index, opened.batches)
