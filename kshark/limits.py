@@ -34,6 +34,11 @@ PAIRS: Final = 200_000
 SORTED_NS: Final = 100_000_000
 SORTED_PACKETS: Final = 20_000
 SORTED_BYTES: Final = 16 << 20
+#: Of a request log: the longest line, the time that rows wait for the line of a request that began before them, and the
+#: bytes of such rows.
+LOG_LINE_BYTES: Final = 1 << 27
+LOGGED_NS: Final = 60_000_000_000
+LOGGED_BYTES: Final = 64 << 20
 #: A silence of the whole capture: a step of its clock would look the same. TCP timestamps decide, in this many packets
 #: before and after it.
 SILENCE_NS: Final = 500_000_000

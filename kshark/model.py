@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
     UInt8s = NDArray[np.uint8]
 
+#: Link types of rows that are no packets but the request or the response of a line of a broker's request log
+#: (kshark.capture.request_log); pcap has no negative ones. In this order at equal times.
+LOGGED_REQUEST: Final = -2
+LOGGED_RESPONSE: Final = -1
+
 Side = Literal[0, 1]
 Kind = Literal["request", "response", "unknown"]
 Service = Literal["unknown", "kafka", "tls", "http", "other"]
@@ -47,6 +52,11 @@ class PacketBatch:
     frame: Int64s | None = None
     #: Where the packets come from (kshark.capture.origins); None unless it is asked for.
     origin: Int64s | None = None
+
+
+def is_logged(batch: PacketBatch) -> bool:
+    """True if the rows are of a request log; those of packets never stand in the same batch."""
+    return len(batch.link_type) > 0 and int(batch.link_type[0]) < 0
 
 
 class Ends(NamedTuple):

@@ -21,6 +21,7 @@ from kshark.capture.origins import Origins
 from kshark.capture.paths import STANDARD_INPUT
 from kshark.capture.pcap import PcapReader
 from kshark.capture.pcapng import PcapngReader
+from kshark.capture.request_log import RequestLogReader, begins_request_log
 from kshark.capture.resume_point import START, ResumePoint
 from kshark.capture.snoop import SNOOP, Snoop
 from kshark.capture.stop import Stop
@@ -29,6 +30,7 @@ from kshark.errors import Destroyed, Empty, NoCapture, UnreadableInput
 from kshark.limits import BATCH_BYTES, BATCH_PACKETS, SORTED_NS
 from kshark.model import PacketBatch, Weird
 
+Reader = PcapReader | PcapngReader | RequestLogReader
 #: Bytes needed to recognise a format.
 HEAD: Final = 4
 #: Bytes of the first read: few, since some captures are opened only for their first time.
@@ -176,7 +178,7 @@ class Capture:
             self._reader = reader
             yield from reader.feed(rest)
 
-    def _open(self) -> tuple[bytes, PcapReader | PcapngReader]:
+    def _open(self) -> tuple[bytes, Reader]:
         try:
             head, packed = _head(self._input), ""
             for magic, (called, make) in COMPRESSIONS.items():
@@ -229,11 +231,13 @@ def read_bytes(data: bytes, name: str = STANDARD_INPUT) -> Capture:
 
 def reader_for(
     head: bytes, begin: ResumePoint[Any] = START, origins: Origins | None = None
-) -> PcapReader | PcapngReader | None:
+) -> Reader | None:
     """Return the reader of a capture with these first bytes; None if they are not a capture's."""
     if head[:HEAD] in FORMATS:
         return PcapReader(begin, origins)
-    return PcapngReader(begin, origins) if head[:HEAD] == MAGIC else None
+    if head[:HEAD] == MAGIC:
+        return PcapngReader(begin, origins)
+    return RequestLogReader(begin) if begins_request_log(head) else None
 
 
 def _head(source: Input) -> bytes:

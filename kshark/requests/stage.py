@@ -1,0 +1,202 @@
+"""The stage for rows of a request log, in place of link, reassembly, proxy, tls and framing.
+
+A log shows no packets, no beginning and end of a connection, and not what a client had received: connections begin
+and end with the capture, frames have no `knows`. A line that does not fit its API is a gap on both sides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from kshark import limits
+from kshark.errors import EncodeError
+from kshark.framing.timeline import Line
+from kshark.model import LOGGED_REQUEST, Closed, Ends, Flow, Frames, Gap, Opened, PacketBatch, Side, Weird
+from kshark.requests.bodies import Frames as Encoder
+from kshark.requests.bodies import Header
+from kshark.registry import Registry
+
+#: Broker, client, and numbers that make it unique: SocketServer, ServerConnectionId.
+_CONNECTION: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)((?:-\d+)+)$")
+_CLIENT: Final[Side] = 0
+_BROKER: Final[Side] = 1
+_NULL: Final = b"null"
+
+
+class _Software(msgspec.Struct, rename="camel", gc=False):
+    software_name: str = "unknown"
+    software_version: str = "unknown"
+
+
+class _Line(msgspec.Struct, rename={"header": "requestHeader", "software": "clientInformation"}, gc=False):
+    header: Header
+    connection: str
+    request: msgspec.Raw
+    response: msgspec.Raw = msgspec.Raw(_NULL)
+    software: _Software | None = None
+
+
+_LINE: Final = msgspec.json.Decoder(_Line)
+
+
+class _Row(NamedTuple):
+    """A frame: its bytes, flow, side of the sender, number and time."""
+
+    data: bytes
+    flow: Flow
+    side: Side
+    packet: int
+    time_ns: int
+
+
+class LoggedRequests:
+    """Turn rows of a request log into the time line; `flows_before` is the id of the first connection."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._encoder = Encoder(registry)
+        #: By connection of the log, in order of use.
+        self._flows: OrderedDict[str, Flow] = OrderedDict()
+        #: The connection of the log by client and broker.
+        self._names: dict[Ends, str] = {}
+        self._opened = 0
+        #: By connection, correlation ids of requests whose response is not wanted or not known.
+        self._skipped: set[tuple[int, int]] = set()
+        self._rows: list[_Row] = []
+        self._lines: list[Line] = []
+
+    def feed(self, batch: PacketBatch) -> list[Line]:
+        """Return the time line of these rows."""
+        columns = (batch.number, batch.time_ns, batch.link_type, batch.offset, batch.length)
+        for number, time_ns, kind, offset, length in zip(*(column.tolist() for column in columns), strict=True):
+            text = batch.buffer[offset : offset + length]
+            try:
+                self._row(_LINE.decode(text), number, time_ns, is_request=kind == LOGGED_REQUEST)
+            except msgspec.DecodeError as error:
+                if kind == LOGGED_REQUEST:
+                    self._unreadable(number, time_ns, str(error))
+        return self._taken()
+
+    def close(self) -> list[Line]:
+        """End all connections with the capture."""
+        while self._flows:
+            self._end("capture")
+        return self._taken()
+
+    def _row(self, line: _Line, number: int, time_ns: int, *, is_request: bool) -> None:
+        flow = self._flow(line, number, time_ns)
+        skipped = flow.id, line.header.correlation_id
+        side = _CLIENT if is_request else _BROKER
+        try:
+            if is_request:
+                data = self._encoder.request(line.header, bytes(line.request))
+                if self._encoder.is_one_way(line.header, bytes(line.request)):
+                    self._skipped.add(skipped)
+            elif skipped in self._skipped:
+                self._skipped.discard(skipped)
+                return
+            elif bytes(line.response) == _NULL:
+                self._gap(flow, _BROKER, number, time_ns)
+                return
+            else:
+                data = self._encoder.response(line.header, bytes(line.response))
+        except EncodeError as error:
+            self._unreadable(number, time_ns, f"API {line.header.request_api_key}: {error}")
+            if is_request:
+                self._skipped.add(skipped)
+                self._gap(flow, _CLIENT, number, time_ns)
+            self._gap(flow, _BROKER, number, time_ns)
+            return
+        flow.last_packet, flow.last_time_ns = number, time_ns
+        flow.stream_bytes[side] += len(data) + 4
+        self._rows.append(_Row(data, flow, side, number, time_ns))
+
+    def _flow(self, line: _Line, number: int, time_ns: int) -> Flow:
+        flow = self._flows.get(line.connection)
+        if flow is not None:
+            self._flows.move_to_end(line.connection)
+            return flow
+        ends = _ends(line.connection)
+        if (earlier := self._names.get(ends)) is not None:
+            self._flows.move_to_end(earlier, last=False)
+            self._end("forgotten")
+        flow = Flow(self._opened, ends, number, time_ns, service="kafka", client_side=_CLIENT)
+        if line.software is not None and line.software.software_name != "unknown":
+            flow.software_name, flow.software_version = line.software.software_name, line.software.software_version
+        self._opened += 1
+        self._event(Opened(flow, number, time_ns))
+        self._flows[line.connection], self._names[ends] = flow, line.connection
+        if len(self._flows) > limits.FLOWS:
+            self._end("forgotten")
+        return flow
+
+    def _end(self, how: str) -> None:
+        """End the connection that is unused for longest."""
+        _, flow = self._flows.popitem(last=False)
+        del self._names[flow.ends]
+        last = self._rows[-1] if self._rows else flow
+        packet, time_ns = (last.packet, last.time_ns) if isinstance(last, _Row) else (flow.last_packet, flow.last_time_ns)
+        self._event(Closed(flow, packet, time_ns, "capture" if how == "capture" else "forgotten"))
+
+    def _gap(self, flow: Flow, side: Side, number: int, time_ns: int) -> None:
+        flow.gaps += 1
+        before = flow.last_packet or flow.first_packet
+        self._event(Gap(flow, side, number, time_ns, before, number, -1, "missing"))
+
+    def _unreadable(self, number: int, time_ns: int, why: str) -> None:
+        self._event(Weird("LOG_LINES_UNREADABLE", "capture", number, time_ns, why))
+
+    def _event(self, event: Line) -> None:
+        self._cut()
+        self._lines.append(event)
+
+    def _cut(self) -> None:
+        """Put the frames so far into the time line."""
+        if self._rows:
+            self._lines.append(_frames(self._rows))
+            self._rows = []
+
+    def _taken(self) -> list[Line]:
+        self._cut()
+        lines, self._lines = self._lines, []
+        return lines
+
+
+def _ends(connection: str) -> Ends:
+    """Return client and broker of a connection: `127.0.0.1:9092-127.0.0.1:53294-0-4`."""
+    match = _CONNECTION.match(connection)
+    if match is None:
+        return Ends(connection, "broker")
+    broker, broker_port, client, client_port, _ = match.groups()
+    return Ends(f"{_host(client)}:{client_port}", f"{_host(broker)}:{broker_port}")
+
+
+def _host(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def _frames(rows: list[_Row]) -> Frames:
+    streams: dict[tuple[int, Side], int] = {}
+    flows, by_client = [], []
+    stream = []
+    for row in rows:
+        key = row.flow.id, row.side
+        if key not in streams:
+            streams[key] = len(flows)
+            flows.append(row.flow)
+            by_client.append(row.side == _CLIENT)
+        stream.append(streams[key])
+    size = np.array([len(row.data) for row in rows], np.int64)
+    end = np.cumsum(size)
+    packet = np.array([row.packet for row in rows], np.int64)
+    time_ns = np.array([row.time_ns for row in rows], np.int64)
+    none, no = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
+    return Frames(
+        b"".join([row.data for row in rows]), flows, by_client, np.array(stream, np.int64), end - size, end,
+        packet, time_ns, packet, time_ns, none - 1, no, none, none, no,
+    )  # fmt: skip
