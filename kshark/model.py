@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Link types of rows that are no packets but the request or the response of a line of a broker's request log
 #: (kshark.capture.request_log); pcap has no negative ones. In this order at equal times.
+#: LOGGED_AFTER_GAP is a request before which lines of its client are missing.
+LOGGED_AFTER_GAP: Final = -3
 LOGGED_REQUEST: Final = -2
 LOGGED_RESPONSE: Final = -1
 

@@ -21,12 +21,15 @@ import numpy as np
 
 from kshark import limits
 from kshark.capture.resume_point import START, ResumePoint
-from kshark.model import LOGGED_REQUEST, LOGGED_RESPONSE, PacketBatch, Weird
+from kshark.model import LOGGED_AFTER_GAP, LOGGED_REQUEST, LOGGED_RESPONSE, PacketBatch, Weird
 from kshark.units import counted
 
 #: Both stand in the first line; a text without them is no request log.
 _BEGINS: Final = re.compile(rb'^[^\0]{0,4096}?\{[^\0\n]{0,256}"requestHeader": ?\{[^\0\n]{0,256}"requestApiKey"')
+#: No time of a log is later: numbers of nanoseconds have 63 bits.
+_LATEST_NS: Final = 1 << 62
 _COMPLETED: Final = b"Completed request:"
+_ADDRESS: Final = re.compile(r":\d+-(.+):\d+(?:-\d+)+$")
 #: `2026-11-21 03:37:41,218`, also with T, a point, and a zone; or milliseconds since 1970 as a word.
 _DATE: Final = re.compile(
     rb"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,:](\d{1,9}))? ?(Z|[+-]\d\d:?(?:\d\d)?)?|(?<![\w.:])(\d{13})(?![\w.:])"
@@ -38,10 +41,17 @@ _NAMES: Final = {
 }
 
 
+class LoggedHeader(msgspec.Struct, rename="camel", gc=False):
+    """The fields of a request header that this module needs."""
+
+    correlation_id: int
+    client_id: str | None = None
+
+
 class LoggedLine(msgspec.Struct, rename=_NAMES, gc=False):
     """The fields of a line that this module needs."""
 
-    header: msgspec.Raw
+    header: LoggedHeader
     request: msgspec.Raw
     connection: str
     total_ms: float
@@ -50,12 +60,35 @@ class LoggedLine(msgspec.Struct, rename=_NAMES, gc=False):
 
 
 class _Row(NamedTuple):
-    """One row, sorted by time, then by line and side."""
+    """One row, sorted by time, then by line and side.
+
+    `before`: the correlation ids of the client that lie between those of this request and the one before it on its
+    connection.
+    """
 
     time_ns: int
     line: int
     link_type: int
     text: bytes
+    before: range
+    ids: Ids
+
+
+class Ids:
+    """The correlation ids of one client, which counts them up over all its connections."""
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+
+    def add(self, number: int) -> None:
+        """Note an id; the oldest are forgotten."""
+        self._seen.add(number)
+        if len(self._seen) > limits.LOGGED_IDS:
+            self._seen = set(sorted(self._seen)[limits.LOGGED_IDS // 2 :])
+
+    def has(self, numbers: range) -> bool:
+        """True if each of these ids was seen."""
+        return len(numbers) <= limits.LOGGED_IDS and self._seen.issuperset(numbers)
 
 
 _LINE: Final = msgspec.json.Decoder(LoggedLine)
@@ -86,6 +119,9 @@ class RequestLogReader:
         self._latest_ns = self._given_ns = begin.time_ns
         #: By connection, the end of its last request: a broker reads the next one after that.
         self._ends: dict[str, int] = {}
+        #: By connection, the correlation id of its last request; by client, those of all its requests.
+        self._last_ids: dict[str, int] = {}
+        self._ids: dict[tuple[str, str | None], Ids] = {}
         self._unreadable = 0
         self._first_unreadable = ""
 
@@ -130,9 +166,10 @@ class RequestLogReader:
             duration_ns = int(line.total_ms * 1e6)
         except (msgspec.DecodeError, ValueError, OverflowError):
             end_ns, duration_ns = None, 0
-        if end_ns is None or not 0 <= duration_ns <= end_ns:
+        if end_ns is None or not 0 <= duration_ns <= end_ns < _LATEST_NS:
             if not may_be_cut:
-                self._count_unreadable("without a time" if end_ns is None and _is_whole(text[begin:end]) else "no completed request")
+                has_no_time = end_ns is None and _is_whole(text[begin:end])
+                self._count_unreadable("without a time" if has_no_time else "no completed request")
             return False
         if not line.is_forwarded:  # the log of the broker that forwarded it has the request itself
             self._hold(line, end_ns, duration_ns, text[begin:end])
@@ -150,9 +187,27 @@ class RequestLogReader:
         if len(ends) > limits.FLOWS:
             del ends[next(iter(ends))]
         self._latest_ns = max(self._latest_ns, end_ns)
-        heappush(self._rows, _Row(begin_ns, self._line, LOGGED_REQUEST, text))
-        heappush(self._rows, _Row(end_ns, self._line, LOGGED_RESPONSE, text))
+        before, ids = self._between(line)
+        heappush(self._rows, _Row(begin_ns, self._line, LOGGED_REQUEST, text, before, ids))
+        heappush(self._rows, _Row(end_ns, self._line, LOGGED_RESPONSE, text, range(0), ids))
         self._held_bytes += 2 * len(text)
+
+    def _between(self, line: LoggedLine) -> tuple[range, Ids]:
+        """Return the correlation ids since the last request of the connection, and all ids of the client.
+
+        A line that is missing (a filtered log, a lost file) shows only by them: clients count them up.
+        """
+        number, last_ids = line.header.correlation_id, self._last_ids
+        client = _client(line.connection), line.header.client_id
+        ids = self._ids.pop(client, None) or Ids()
+        self._ids[client] = ids
+        ids.add(number)
+        before = range(last_ids.pop(line.connection, number) + 1, number)
+        last_ids[line.connection] = number
+        for table in (last_ids, self._ids):
+            if len(table) > limits.FLOWS:
+                del table[next(iter(table))]
+        return before, ids
 
     def _given(self, until_ns: int | None) -> Iterator[PacketBatch]:
         """Yield the rows up to that time, and older ones if too many wait; None: all."""
@@ -162,7 +217,7 @@ class RequestLogReader:
         ):
             row = heappop(self._rows)
             self._held_bytes -= len(row.text)
-            rows.append(row)
+            rows.append(row if row.ids.has(row.before) else row._replace(link_type=LOGGED_AFTER_GAP))
         for at in range(0, len(rows), limits.BATCH_PACKETS):
             yield self._batch(rows[at : at + limits.BATCH_PACKETS])
 
@@ -183,6 +238,12 @@ class RequestLogReader:
             length,
             frame=np.array([row.line for row in rows], np.int64),
         )
+
+
+def _client(connection: str) -> str:
+    """Return the address of the client in a connection: `127.0.0.1:9092-127.0.0.1:53294-0-4`."""
+    match = _ADDRESS.search(connection)
+    return connection if match is None else match[1]
 
 
 def _json(text: bytes) -> tuple[int, int]:

@@ -26,7 +26,7 @@ from kshark.capture.resume_point import START, ResumePoint
 from kshark.capture.snoop import SNOOP, Snoop
 from kshark.capture.stop import Stop
 from kshark.capture.text import text_line
-from kshark.errors import Destroyed, Empty, NoCapture, UnreadableInput
+from kshark.errors import Destroyed, Empty, NoCapture, NoPackets, UnreadableInput
 from kshark.limits import BATCH_BYTES, BATCH_PACKETS, SORTED_NS
 from kshark.model import PacketBatch, Weird
 
@@ -192,7 +192,10 @@ class Capture:
         except (OSError, UnreadableInput) as error:
             raise unreadable(self.name, error) from None
         self._how_destroyed = destroyed(head)
-        reader = reader_for(head, origins=self._origins)
+        try:
+            reader = reader_for(head, origins=self._origins)
+        except NoPackets as error:
+            raise NoPackets(f"{self.name}: {error}") from None
         if reader is not None:
             return head, reader
         if self._how_destroyed is not None:
@@ -237,7 +240,11 @@ def reader_for(
         return PcapReader(begin, origins)
     if head[:HEAD] == MAGIC:
         return PcapngReader(begin, origins)
-    return RequestLogReader(begin) if begins_request_log(head) else None
+    if not begins_request_log(head):
+        return None
+    if origins is not None:
+        raise NoPackets("a request log has no packets to copy; capture the traffic to get them")
+    return RequestLogReader(begin)
 
 
 def _head(source: Input) -> bytes:

@@ -43,8 +43,8 @@ class Frames:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    def request(self, header: Header, body: bytes) -> bytes:
-        """Return a request. Raises EncodeError for a body that does not fit its API."""
+    def request_head(self, header: Header) -> bytes:
+        """Return a request up to its body. Raises EncodeError for a header that no request has."""
         key, version = header.request_api_key, header.request_api_version
         client_id = (header.client_id or "").encode()[:_LONGEST_ID]
         length = -1 if header.client_id is None else len(client_id)
@@ -53,25 +53,33 @@ class Frames:
         except struct.error:
             raise EncodeError("requestHeader", "numbers that are too large") from None
         api = self._registry.api(key)
-        if api is None or version not in api.versions:
-            return head + client_id
-        written = api.request_header_version(version)
-        head = head[:8] if written == 0 else head + client_id
-        return head + b"\0" * (written == 2) + _written(api.request, version, body)
+        written = 1 if api is None else api.request_header_version(api.versions.nearest(version))
+        return head[:8] if written == 0 else head + client_id + b"\0" * (written == 2)
 
-    def response(self, header: Header, body: bytes) -> bytes:
-        """Return a response. Raises EncodeError for a body that does not fit its API."""
-        key, version = header.request_api_key, header.request_api_version
+    def request_body(self, header: Header, body: bytes) -> bytes:
+        """Return the body of a request; none for an unknown API or version. Raises EncodeError if it does not fit."""
+        api = self._registry.api(header.request_api_key)
+        if api is None or header.request_api_version not in api.versions:
+            return b""
+        return _written(api.request, header.request_api_version, body)
+
+    def response_head(self, header: Header) -> bytes:
+        """Return a response up to its body."""
+        api, version = self._registry.api(header.request_api_key), header.request_api_version
         head = _CORRELATION.pack(header.correlation_id)
-        api = self._registry.api(key)
+        return head + b"\0" * (api is not None and api.response_header_version(api.versions.nearest(version)) == 1)
+
+    def response_body(self, header: Header, body: bytes) -> bytes:
+        """Return the body of a response; none for an unknown API or version. Raises EncodeError if it does not fit."""
+        api, version = self._registry.api(header.request_api_key), header.request_api_version
         if api is None or version not in api.versions:
-            return head
+            return b""
         begins = b""
         if api.fallback is not None:
             error = _decoded(body).get("errorCode")
             begins = _INT16.pack(error) if isinstance(error, int) and -32768 <= error < 32768 else b""
         layout, laid_out = api.layout("response", version, begins)
-        return head + b"\0" * (api.response_header_version(version) == 1) + _written(layout, laid_out, body)
+        return _written(layout, laid_out, body)
 
     def is_one_way(self, header: Header, body: bytes) -> bool:
         """True if the request gets no response."""
@@ -115,6 +123,8 @@ def _fields(shape: Shape, value: Mapping[str, Any]) -> dict[str, Any]:
     for slot in shape.slots:
         if slot.type == "records" and slot.nullable and not fields.get(slot.name):
             fields[slot.name] = None
+        elif slot.name not in fields and slot.type != "records":
+            raise EncodeError(slot.name, "is missing")
     return fields
 
 

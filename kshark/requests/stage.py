@@ -17,7 +17,8 @@ import numpy as np
 from kshark import limits
 from kshark.errors import EncodeError
 from kshark.framing.timeline import Line
-from kshark.model import LOGGED_REQUEST, Closed, Ends, Flow, Frames, Gap, Opened, PacketBatch, Side, Weird
+from kshark.link.disorder import logged_times
+from kshark.model import LOGGED_AFTER_GAP, LOGGED_RESPONSE, Closed, Ends, Flow, Frames, Gap, Opened, PacketBatch, Side, Weird
 from kshark.requests.bodies import Frames as Encoder
 from kshark.requests.bodies import Header
 from kshark.registry import Registry
@@ -27,6 +28,8 @@ _CONNECTION: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)((?:-\d+)+)$")
 _CLIENT: Final[Side] = 0
 _BROKER: Final[Side] = 1
 _NULL: Final = b"null"
+#: The body of a request that the broker did not read: ApiVersions in a version that it does not support.
+_UNPARSED: Final = b"{}"
 
 
 class _Software(msgspec.Struct, rename="camel", gc=False):
@@ -53,10 +56,11 @@ class _Row(NamedTuple):
     side: Side
     packet: int
     time_ns: int
+    cut: int
 
 
 class LoggedRequests:
-    """Turn rows of a request log into the time line; `flows_before` is the id of the first connection."""
+    """Turn rows of a request log into the time line."""
 
     def __init__(self, registry: Registry) -> None:
         self._encoder = Encoder(registry)
@@ -65,20 +69,24 @@ class LoggedRequests:
         #: The connection of the log by client and broker.
         self._names: dict[Ends, str] = {}
         self._opened = 0
-        #: By connection, correlation ids of requests whose response is not wanted or not known.
-        self._skipped: set[tuple[int, int]] = set()
+        self._is_begun = False
+        #: Flow and correlation id of requests that get no response.
+        self._one_way: set[tuple[int, int]] = set()
         self._rows: list[_Row] = []
         self._lines: list[Line] = []
 
     def feed(self, batch: PacketBatch) -> list[Line]:
         """Return the time line of these rows."""
+        if not self._is_begun:
+            self._is_begun = True
+            self._event(logged_times(int(batch.number[0]), int(batch.time_ns[0])))
         columns = (batch.number, batch.time_ns, batch.link_type, batch.offset, batch.length)
         for number, time_ns, kind, offset, length in zip(*(column.tolist() for column in columns), strict=True):
             text = batch.buffer[offset : offset + length]
             try:
-                self._row(_LINE.decode(text), number, time_ns, is_request=kind == LOGGED_REQUEST)
-            except msgspec.DecodeError as error:
-                if kind == LOGGED_REQUEST:
+                self._row(_LINE.decode(text), number, time_ns, kind)
+            except (msgspec.DecodeError, EncodeError) as error:
+                if kind != LOGGED_RESPONSE:
                     self._unreadable(number, time_ns, str(error))
         return self._taken()
 
@@ -88,33 +96,47 @@ class LoggedRequests:
             self._end("capture")
         return self._taken()
 
-    def _row(self, line: _Line, number: int, time_ns: int, *, is_request: bool) -> None:
+    def _row(self, line: _Line, number: int, time_ns: int, kind: int) -> None:
         flow = self._flow(line, number, time_ns)
-        skipped = flow.id, line.header.correlation_id
-        side = _CLIENT if is_request else _BROKER
+        if kind == LOGGED_RESPONSE:
+            self._response(line, flow, number, time_ns)
+            return
+        if kind == LOGGED_AFTER_GAP:
+            self._gap(flow, _CLIENT, number, time_ns)
+            self._gap(flow, _BROKER, number, time_ns)
+        header, body = line.header, bytes(line.request)
         try:
-            if is_request:
-                data = self._encoder.request(line.header, bytes(line.request))
-                if self._encoder.is_one_way(line.header, bytes(line.request)):
-                    self._skipped.add(skipped)
-            elif skipped in self._skipped:
-                self._skipped.discard(skipped)
-                return
-            elif bytes(line.response) == _NULL:
-                self._gap(flow, _BROKER, number, time_ns)
-                return
-            else:
-                data = self._encoder.response(line.header, bytes(line.response))
+            head = self._encoder.request_head(header)
+            if self._encoder.is_one_way(header, body):
+                self._one_way.add((flow.id, header.correlation_id))
+            rest = None if body == _UNPARSED else self._encoder.request_body(header, body)
         except EncodeError as error:
-            self._unreadable(number, time_ns, f"API {line.header.request_api_key}: {error}")
-            if is_request:
-                self._skipped.add(skipped)
-                self._gap(flow, _CLIENT, number, time_ns)
+            self._unreadable(number, time_ns, f"API {header.request_api_key}: {error}")
+            rest = None
+        self._add(head, rest, flow, _CLIENT, number, time_ns)
+
+    def _response(self, line: _Line, flow: Flow, number: int, time_ns: int) -> None:
+        header, body = line.header, bytes(line.response)
+        if (flow.id, header.correlation_id) in self._one_way:
+            self._one_way.discard((flow.id, header.correlation_id))
+            return
+        if body == _NULL:  # the broker closed the connection instead
             self._gap(flow, _BROKER, number, time_ns)
             return
+        head = self._encoder.response_head(header)
+        try:
+            rest = self._encoder.response_body(header, body)
+        except EncodeError as error:
+            self._unreadable(number, time_ns, f"API {header.request_api_key}: {error}")
+            rest = None
+        self._add(head, rest, flow, _BROKER, number, time_ns)
+
+    def _add(self, head: bytes, body: bytes | None, flow: Flow, side: Side, number: int, time_ns: int) -> None:
+        """Add a frame; without a body it is one that was cut after its header."""
+        data = head if body is None else head + body
         flow.last_packet, flow.last_time_ns = number, time_ns
         flow.stream_bytes[side] += len(data) + 4
-        self._rows.append(_Row(data, flow, side, number, time_ns))
+        self._rows.append(_Row(data, flow, side, number, time_ns, int(body is None)))
 
     def _flow(self, line: _Line, number: int, time_ns: int) -> Flow:
         flow = self._flows.get(line.connection)
@@ -195,8 +217,9 @@ def _frames(rows: list[_Row]) -> Frames:
     end = np.cumsum(size)
     packet = np.array([row.packet for row in rows], np.int64)
     time_ns = np.array([row.time_ns for row in rows], np.int64)
+    cut = np.array([row.cut for row in rows], np.int64)
     none, no = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
     return Frames(
         b"".join([row.data for row in rows]), flows, by_client, np.array(stream, np.int64), end - size, end,
-        packet, time_ns, packet, time_ns, none - 1, no, none, none, no,
+        packet, time_ns, packet, time_ns, none - 1, no, cut, none, no,
     )  # fmt: skip
