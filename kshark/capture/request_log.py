@@ -26,6 +26,8 @@ from kshark.units import counted
 
 #: Both stand in the first line; a text without them is no request log.
 _BEGINS: Final = re.compile(rb'^[^\0]{0,4096}?\{[^\0\n]{0,256}"requestHeader": ?\{[^\0\n]{0,256}"requestApiKey"')
+#: Software that does not send every correlation id: NetworkClient counts requests that it then cannot send.
+_SKIPPING: Final = frozenset({"apache-kafka-java"})
 #: No time of a log is later: numbers of nanoseconds have 63 bits.
 _LATEST_NS: Final = 1 << 62
 _COMPLETED: Final = b"Completed request:"
@@ -38,6 +40,7 @@ _NAMES: Final = {
     "header": "requestHeader",
     "total_ms": "totalTimeMs",
     "is_forwarded": "isForwarded",
+    "client": "clientInformation",
 }
 
 
@@ -46,6 +49,12 @@ class LoggedHeader(msgspec.Struct, rename="camel", gc=False):
 
     correlation_id: int
     client_id: str | None = None
+
+
+class LoggedClient(msgspec.Struct, rename="camel", gc=False):
+    """The software of a client, from its ApiVersions request."""
+
+    software_name: str = ""
 
 
 class LoggedLine(msgspec.Struct, rename=_NAMES, gc=False):
@@ -57,6 +66,7 @@ class LoggedLine(msgspec.Struct, rename=_NAMES, gc=False):
     total_ms: float
     is_forwarded: bool = False
     logged_ms: float | None = None
+    client: LoggedClient | None = None
 
 
 class _Row(NamedTuple):
@@ -202,7 +212,9 @@ class RequestLogReader:
         ids = self._ids.pop(client, None) or Ids()
         self._ids[client] = ids
         ids.add(number)
-        before = range(last_ids.pop(line.connection, number) + 1, number)
+        last = last_ids.pop(line.connection, number)
+        skips = line.client is not None and line.client.software_name in _SKIPPING
+        before = range(0) if skips else range(last + 1, number)
         last_ids[line.connection] = number
         for table in (last_ids, self._ids):
             if len(table) > limits.FLOWS:
