@@ -520,12 +520,16 @@ class Weird(msgspec.Struct, gc=False):
     by_ns: int | None = None
 
 
-class PacketInFile(msgspec.Struct, frozen=True):
-    """A packet in one of several files: its number in the merge, and its file and number there."""
+class PacketInFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A packet in one of several files: its number in the merge, and its file and number there.
+
+    `is_line`: the file is a request log, and `frame` the number of a line.
+    """
 
     packet: int
     file: str
     frame: int
+    is_line: bool = False
 
 
 class Witness(msgspec.Struct, gc=False):

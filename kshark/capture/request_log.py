@@ -216,9 +216,10 @@ class RequestLogReader:
         skips = line.client is not None and line.client.software_name in _SKIPPING
         before = range(0) if skips else range(last + 1, number)
         last_ids[line.connection] = number
-        for table in (last_ids, self._ids):
-            if len(table) > limits.FLOWS:
-                del table[next(iter(table))]
+        if len(last_ids) > limits.FLOWS:
+            del last_ids[next(iter(last_ids))]
+        if len(self._ids) > limits.FLOWS:
+            del self._ids[next(iter(self._ids))]
         return before, ids
 
     def _given(self, until_ns: int | None) -> Iterator[PacketBatch]:
@@ -268,7 +269,7 @@ def _json(text: bytes) -> tuple[int, int]:
 def _is_whole(text: bytes) -> bool:
     try:
         _LINE.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, ValueError):  # ValueError: no UTF-8
         return False
     return True
 

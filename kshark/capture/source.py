@@ -123,6 +123,11 @@ class Capture:
         return self._input.bytes_read
 
     @property
+    def is_log(self) -> bool:
+        """True if it is a request log."""
+        return isinstance(self._reader, RequestLogReader)
+
+    @property
     def head(self) -> bytes:
         """The first bytes of the capture, decompressed."""
         return self._head
@@ -232,16 +237,23 @@ def read_bytes(data: bytes, name: str = STANDARD_INPUT) -> Capture:
     return Capture(io.BytesIO(data), name)
 
 
-def reader_for(
+def packet_reader_for(
     head: bytes, begin: ResumePoint[Any] = START, origins: Origins | None = None
-) -> Reader | None:
-    """Return the reader of a capture with these first bytes; None if they are not a capture's."""
+) -> PcapReader | PcapngReader | None:
+    """Return the reader of a capture of packets with these first bytes; None if they are not those of one."""
     if head[:HEAD] in FORMATS:
         return PcapReader(begin, origins)
-    if head[:HEAD] == MAGIC:
-        return PcapngReader(begin, origins)
-    if not begins_request_log(head):
-        return None
+    return PcapngReader(begin, origins) if head[:HEAD] == MAGIC else None
+
+
+def reader_for(head: bytes, begin: ResumePoint[Any] = START, origins: Origins | None = None) -> Reader | None:
+    """Return the reader of a capture with these first bytes; None if they are not a capture's.
+
+    Raises NoPackets if it is a request log and the packets are to be copied (`origins`).
+    """
+    reader = packet_reader_for(head, begin, origins)
+    if reader is not None or not begins_request_log(head):
+        return reader
     if origins is not None:
         raise NoPackets("a request log has no packets to copy; capture the traffic to get them")
     return RequestLogReader(begin)

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kshark import limits
 from kshark.codec import compile_writer
 from kshark.codec.shapes import Shape, Slot, shape_of
 from kshark.errors import EncodeError
@@ -42,6 +43,8 @@ class Frames:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        #: Bodies that every connection gets alike, by API, version and JSON.
+        self._repeated: dict[tuple[int, int, bytes], bytes] = {}
 
     def request_head(self, header: Header) -> bytes:
         """Return a request up to its body. Raises EncodeError for a header that no request has."""
@@ -74,12 +77,20 @@ class Frames:
         api, version = self._registry.api(header.request_api_key), header.request_api_version
         if api is None or version not in api.versions:
             return b""
+        key = header.request_api_key, version, body
+        if key in self._repeated:
+            return self._repeated[key]
         begins = b""
         if api.fallback is not None:
             error = _decoded(body).get("errorCode")
             begins = _INT16.pack(error) if isinstance(error, int) and -32768 <= error < 32768 else b""
         layout, laid_out = api.layout("response", version, begins)
-        return _written(layout, laid_out, body)
+        written = _written(layout, laid_out, body)
+        if api.repeated and len(body) <= limits.REPEATED_BYTES:
+            if len(self._repeated) >= limits.REPEATED_ANSWERS:
+                self._repeated.clear()
+            self._repeated[key] = written
+        return written
 
     def is_one_way(self, header: Header, body: bytes) -> bool:
         """True if the request gets no response."""
@@ -90,7 +101,7 @@ class Frames:
 def _decoded(body: bytes) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, ValueError) as error:  # ValueError: no UTF-8
         raise EncodeError("", str(error)) from None
     if not isinstance(value, dict):
         raise EncodeError("", "no JSON object")

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,10 +17,22 @@ from kshark import limits
 from kshark.errors import EncodeError
 from kshark.framing.timeline import Line
 from kshark.link.disorder import logged_times
-from kshark.model import LOGGED_AFTER_GAP, LOGGED_RESPONSE, Closed, Ends, Flow, Frames, Gap, Opened, PacketBatch, Side, Weird
+from kshark.model import (
+    LOGGED_AFTER_GAP,
+    LOGGED_RESPONSE,
+    Closed,
+    Ends,
+    Flow,
+    Frames,
+    Gap,
+    Opened,
+    PacketBatch,
+    Side,
+    Weird,
+)
+from kshark.registry import Registry
 from kshark.requests.bodies import Frames as Encoder
 from kshark.requests.bodies import Header
-from kshark.registry import Registry
 
 #: Broker, client, and numbers that make it unique: SocketServer, ServerConnectionId.
 _CONNECTION: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)((?:-\d+)+)$")
@@ -48,6 +59,16 @@ class _Line(msgspec.Struct, rename={"header": "requestHeader", "software": "clie
 _LINE: Final = msgspec.json.Decoder(_Line)
 
 
+class _At(NamedTuple):
+    """Number and time of a row."""
+
+    packet: int
+    time_ns: int
+
+
+_NO_ROW: Final = _At(0, 0)
+
+
 class _Row(NamedTuple):
     """A frame: its bytes, flow, side of the sender, number and time."""
 
@@ -69,7 +90,8 @@ class LoggedRequests:
         #: The connection of the log by client and broker.
         self._names: dict[Ends, str] = {}
         self._opened = 0
-        self._is_begun = False
+        #: The last row.
+        self._last = _NO_ROW
         #: Flow and correlation id of requests that get no response.
         self._one_way: set[tuple[int, int]] = set()
         self._rows: list[_Row] = []
@@ -77,15 +99,15 @@ class LoggedRequests:
 
     def feed(self, batch: PacketBatch) -> list[Line]:
         """Return the time line of these rows."""
-        if not self._is_begun:
-            self._is_begun = True
+        if self._last is _NO_ROW:
             self._event(logged_times(int(batch.number[0]), int(batch.time_ns[0])))
         columns = (batch.number, batch.time_ns, batch.link_type, batch.offset, batch.length)
         for number, time_ns, kind, offset, length in zip(*(column.tolist() for column in columns), strict=True):
             text = batch.buffer[offset : offset + length]
+            self._last = _At(number, time_ns)
             try:
                 self._row(_LINE.decode(text), number, time_ns, kind)
-            except (msgspec.DecodeError, EncodeError) as error:
+            except (msgspec.DecodeError, ValueError, EncodeError) as error:
                 if kind != LOGGED_RESPONSE:
                     self._unreadable(number, time_ns, str(error))
         return self._taken()
@@ -157,12 +179,14 @@ class LoggedRequests:
             self._end("forgotten")
         return flow
 
-    def _end(self, how: str) -> None:
+    def _end(self, how: Literal["capture", "forgotten"]) -> None:
         """End the connection that is unused for longest."""
         _, flow = self._flows.popitem(last=False)
         del self._names[flow.ends]
         last = self._rows[-1] if self._rows else flow
-        packet, time_ns = (last.packet, last.time_ns) if isinstance(last, _Row) else (flow.last_packet, flow.last_time_ns)
+        packet, time_ns = (
+            (last.packet, last.time_ns) if isinstance(last, _Row) else (flow.last_packet, flow.last_time_ns)
+        )
         self._event(Closed(flow, packet, time_ns, "capture" if how == "capture" else "forgotten"))
 
     def _gap(self, flow: Flow, side: Side, number: int, time_ns: int) -> None:
@@ -204,7 +228,8 @@ def _host(host: str) -> str:
 
 def _frames(rows: list[_Row]) -> Frames:
     streams: dict[tuple[int, Side], int] = {}
-    flows, by_client = [], []
+    flows: list[Flow] = []
+    by_client: list[bool | None] = []
     stream = []
     for row in rows:
         key = row.flow.id, row.side
