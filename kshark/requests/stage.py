@@ -39,8 +39,9 @@ _CONNECTION: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)((?:-\d+)+)$")
 _CLIENT: Final[Side] = 0
 _BROKER: Final[Side] = 1
 _NULL: Final = b"null"
-#: The body of a request that the broker did not read: ApiVersions in a version that it does not support.
-_UNPARSED: Final = b"{}"
+#: Bodies of requests that the broker did not keep: ApiVersions in a version that it does not support, and a request that
+#: came before the log was switched on.
+_NOT_KEPT: Final = (b"{}", _NULL)
 
 
 class _Software(msgspec.Struct, rename="camel", gc=False):
@@ -129,9 +130,10 @@ class LoggedRequests:
         header, body = line.header, bytes(line.request)
         try:
             head = self._encoder.request_head(header)
-            if self._encoder.is_one_way(header, body):
+            is_kept = body not in _NOT_KEPT
+            if is_kept and self._encoder.is_one_way(header, body):
                 self._one_way.add((flow.id, header.correlation_id))
-            rest = None if body == _UNPARSED else self._encoder.request_body(header, body)
+            rest = self._encoder.request_body(header, body) if is_kept else None
         except EncodeError as error:
             self._unreadable(number, time_ns, f"API {header.request_api_key}: {error}")
             rest = None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from kshark.capture import open_captures, read_bytes
 from kshark.cli import main
@@ -167,6 +168,16 @@ def test_a_body_that_does_not_fit_is_cut_and_reported() -> None:
     request = next(it for it in found if type(it) is Message)
     assert request.weird == ["BODY_CUT"]
     assert "LOG_LINES_UNREADABLE" in [it.code for it in found if type(it) is Weird]
+
+
+@pytest.mark.parametrize("kept", [b"null", b"{}"])
+def test_a_request_that_the_broker_did_not_keep_is_cut(kept: bytes) -> None:
+    """It came before the log was switched on; or it is an ApiVersions in a version that the broker lacks."""
+    head, tail = line(1).split(b'"request":', 1)
+    found = events(at(1, head + b'"request":' + kept + tail[tail.index(b',"response"') :]))
+    request, response = (it for it in found if type(it) is Message)
+    assert (request.weird, response.weird, response.body.member_epoch) == (["BODY_CUT"], UNSET, 1)
+    assert [it.code for it in found if type(it) is Weird] == ["LOGGED_TIMES"]
 
 
 def test_a_log_shows_no_ends_and_skipped_ids_are_gaps() -> None:
