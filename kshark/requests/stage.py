@@ -39,8 +39,8 @@ _CONNECTION: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)((?:-\d+)+)$")
 _CLIENT: Final[Side] = 0
 _BROKER: Final[Side] = 1
 _NULL: Final = b"null"
-#: Bodies of requests that the broker did not keep: ApiVersions in a version that it does not support, and a request that
-#: came before the log was switched on.
+#: Bodies of requests that the broker did not keep: ApiVersions in a version that it does not support, and a request
+#: that came before the log was switched on.
 _NOT_KEPT: Final = (b"{}", _NULL)
 
 
