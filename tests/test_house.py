@@ -63,7 +63,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "kshark.releases",
         "kshark.unread",
     ),
-    ("kshark.exchange", "kshark.embedded"),
+    ("kshark.exchange", "kshark.embedded", "kshark.requests"),
     ("kshark.pipeline", "kshark.capture"),
     ("kshark.segments",),
     ("kshark.analysis", "kshark.groups", "kshark.metrics", "kshark.tables", "kshark.flows"),

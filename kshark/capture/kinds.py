@@ -107,6 +107,7 @@ TEXTS: Final = (
     TextKind(r"\s*<(\?xml|error)\b", f"an XML document: perhaps the error of a store; {_FETCH}"),
     TextKind(r"\s*\[?\s*\{\s*\"(_index|timestamp)\"", f"JSON that tshark printed; {_RECORD}, or tshark -w"),
     TextKind(r"\s*\{\"packet\": ?\d", "JSON lines that kshark printed; name the capture itself"),
+    TextKind(r".{0,4096}?\{.{0,256}\"requestHeader\"", "a request log, which has no packets; kshark check reads it"),
     TextKind(r"\s*[\[{]\s*[\"{\]}]", "JSON text"),
     TextKind(r"version https://git-lfs", "a Git LFS pointer; fetch the file itself (git lfs pull)"),
     TextKind(r"(.*\n)*?\s+0x0000: ", f"a hex dump that tcpdump printed; {_RECORD}"),
