@@ -32,10 +32,13 @@ _SKIPPING: Final = frozenset({"apache-kafka-java"})
 _LATEST_NS: Final = 1 << 62
 _COMPLETED: Final = b"Completed request:"
 _ADDRESS: Final = re.compile(r":\d+-(.+):\d+(?:-\d+)+$")
-#: `2026-11-21 03:37:41,218`, also with T, a point, and a zone; or milliseconds since 1970 as a word.
+#: `2026-11-21 03:37:41,218`, also with T, a point, and a zone; or a number as a word.
 _DATE: Final = re.compile(
-    rb"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,:](\d{1,9}))? ?(Z|[+-]\d\d:?(?:\d\d)?)?|(?<![\w.:])(\d{13})(?![\w.:])"
+    rb"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,:](\d{1,9}))? ?(Z|[+-]\d\d:?(?:\d\d)?)?"
+    rb"|(?<![\w.:])(\d{13}|20\d{15})(?![\w.:])"
 )
+#: From this number on it is no time in milliseconds but a date in the layout COMPACT of log4j: 20261121033741218.
+_COMPACT_FROM: Final = 10**16
 _NAMES: Final = {
     "header": "requestHeader",
     "total_ms": "totalTimeMs",
@@ -172,7 +175,7 @@ class RequestLogReader:
         begin, end = _json(text)
         try:
             line = _LINE.decode(text[begin:end])
-            end_ns = _time(text[:begin]) if line.logged_ms is None else int(line.logged_ms * 1e6)
+            end_ns = _time(text[:begin]) if line.logged_ms is None else _of_number(line.logged_ms)
             duration_ns = int(line.total_ms * 1e6)
         except (msgspec.DecodeError, ValueError, OverflowError):
             end_ns, duration_ns = None, 0
@@ -281,8 +284,16 @@ def _time(prefix: bytes) -> int | None:
         return None
     date, clock, fraction, zone, millis = match.groups()
     if millis is not None:
-        return int(millis) * 1_000_000
+        return _of_number(int(millis))
     zone = b"+00:00" if zone in (None, b"Z") else zone
     moment = datetime.fromisoformat(f"{date.decode()}T{clock.decode()}{zone.decode()}")
     seconds = int(moment.astimezone(UTC).timestamp())
     return seconds * 1_000_000_000 + int((fraction or b"0").ljust(9, b"0"))
+
+
+def _of_number(millis: float) -> int:
+    """Return the time of a number, in ns: milliseconds since 1970, or a date as `20261121033741218`, in UTC."""
+    if millis < _COMPACT_FROM:
+        return int(millis * 1_000_000)
+    seconds, rest_ms = divmod(int(millis), 1_000)
+    return int(datetime.strptime(f"{seconds}Z", "%Y%m%d%H%M%S%z").timestamp()) * 1_000_000_000 + rest_ms * 1_000_000

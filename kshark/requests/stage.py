@@ -39,9 +39,6 @@ _CONNECTION: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)((?:-\d+)+)$")
 _CLIENT: Final[Side] = 0
 _BROKER: Final[Side] = 1
 _NULL: Final = b"null"
-#: Bodies of requests that the broker did not keep: ApiVersions in a version that it does not support, and a request
-#: that came before the log was switched on.
-_NOT_KEPT: Final = (b"{}", _NULL)
 
 
 class _Software(msgspec.Struct, rename="camel", gc=False):
@@ -130,7 +127,8 @@ class LoggedRequests:
         header, body = line.header, bytes(line.request)
         try:
             head = self._encoder.request_head(header)
-            is_kept = body not in _NOT_KEPT
+            # It keeps none of an ApiVersions in a version that it lacks, and of a request from before the log began.
+            is_kept = self._encoder.is_kept(header, body)
             if is_kept and self._encoder.is_one_way(header, body):
                 self._one_way.add((flow.id, header.correlation_id))
             rest = self._encoder.request_body(header, body) if is_kept else None
