@@ -1,4 +1,5 @@
-"""Read the request log of a broker (logger kafka.request.logger) as a capture: two rows for each completed request.
+"""Read the request log of a broker (logger kafka.request.logger) as a capture: two rows for each completed request,
+and one for each restart.
 
 A line is `Completed request:{...}` after any prefix with a time, or the JSON object alone with its time in `logged_ms`.
 The broker writes a line when it has sent the answer. So the line's time is the end of the request, and `totalTimeMs`
@@ -20,8 +21,9 @@ import msgspec
 import numpy as np
 
 from kshark import limits
+from kshark.capture.logged_restarts import LoggedRestarts
 from kshark.capture.resume_point import START, ResumePoint
-from kshark.model import LOGGED_AFTER_GAP, LOGGED_REQUEST, LOGGED_RESPONSE, PacketBatch, Weird
+from kshark.model import LOGGED_AFTER_GAP, LOGGED_REQUEST, LOGGED_RESPONSE, LOGGED_RESTART, PacketBatch, Weird
 from kshark.units import counted
 
 #: Both stand in the first line; a text without them is no request log.
@@ -135,6 +137,7 @@ class RequestLogReader:
         #: By connection, the correlation id of its last request; by client, those of all its requests.
         self._last_ids: dict[str, int] = {}
         self._ids: dict[tuple[str, str | None], Ids] = {}
+        self._restarts = LoggedRestarts()
         self._unreadable = 0
         self._first_unreadable = ""
 
@@ -194,6 +197,11 @@ class RequestLogReader:
 
     def _hold(self, line: LoggedLine, end_ns: int, duration_ns: int, text: bytes) -> None:
         ends = self._ends
+        restart = self._restarts.line(line.connection, self._line, end_ns - duration_ns, end_ns)
+        if restart is not None:
+            self._push(
+                _Row(restart.time_ns + 1, restart.line, LOGGED_RESTART, restart.broker.encode(), range(0), Ids())
+            )
         begin_ns = max(end_ns - duration_ns, ends.pop(line.connection, 0))
         end_ns = max(end_ns, begin_ns)
         ends[line.connection] = end_ns
@@ -201,9 +209,12 @@ class RequestLogReader:
             del ends[next(iter(ends))]
         self._latest_ns = max(self._latest_ns, end_ns)
         before, ids = self._between(line)
-        heappush(self._rows, _Row(begin_ns, self._line, LOGGED_REQUEST, text, before, ids))
-        heappush(self._rows, _Row(end_ns, self._line, LOGGED_RESPONSE, text, range(0), ids))
-        self._held_bytes += 2 * len(text)
+        self._push(_Row(begin_ns, self._line, LOGGED_REQUEST, text, before, ids))
+        self._push(_Row(end_ns, self._line, LOGGED_RESPONSE, text, range(0), ids))
+
+    def _push(self, row: _Row) -> None:
+        heappush(self._rows, row)
+        self._held_bytes += len(row.text)
 
     def _between(self, line: LoggedLine) -> tuple[range, Ids]:
         """Return the correlation ids since the last request of the connection, and all ids of the client.

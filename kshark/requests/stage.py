@@ -1,7 +1,8 @@
 """The stage for rows of a request log, in place of link, reassembly, proxy, tls and framing.
 
 A log shows no packets, no beginning and end of a connection, and not what a client had received: connections begin
-and end with the capture, frames have no `knows`. A line that does not fit its API is a gap on both sides.
+and end with the capture or a restart of the broker, frames have no `knows`. A line that does not fit its API is a gap
+on both sides.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kshark.link.disorder import logged_times
 from kshark.model import (
     LOGGED_AFTER_GAP,
     LOGGED_RESPONSE,
+    LOGGED_RESTART,
     Closed,
     Ends,
     Flow,
@@ -103,6 +105,9 @@ class LoggedRequests:
         for number, time_ns, kind, offset, length in zip(*(column.tolist() for column in columns), strict=True):
             text = batch.buffer[offset : offset + length]
             self._last = _At(number, time_ns)
+            if kind == LOGGED_RESTART:
+                self._restart(text.decode(), number, time_ns)
+                continue
             try:
                 self._row(_LINE.decode(text), number, time_ns, kind)
             except (msgspec.DecodeError, ValueError, EncodeError) as error:
@@ -115,6 +120,13 @@ class LoggedRequests:
         while self._flows:
             self._end("capture")
         return self._taken()
+
+    def _restart(self, broker: str, number: int, time_ns: int) -> None:
+        """End all connections of a broker."""
+        for name in [name for name in self._flows if name.startswith(f"{broker}-")]:
+            flow = self._flows.pop(name)
+            del self._names[flow.ends]
+            self._event(Closed(flow, number, time_ns, "restart", _BROKER))
 
     def _row(self, line: _Line, number: int, time_ns: int, kind: int) -> None:
         flow = self._flow(line, number, time_ns)

@@ -69,6 +69,17 @@ def test_the_log_accuses_nobody_whom_the_packets_do_not_accuse(name: str) -> Non
     assert accused(judged(read_bytes(log_of(name)))) <= packets
 
 
+def test_a_skipped_epoch_names_the_request_that_was_rejected() -> None:
+    """A log does not show whether the client had its error by then. It skipped an epoch in either case."""
+    (text,) = (
+        str(it.argument)
+        for it in judged(read_bytes(log_of("adv-epochs")))
+        if it.code == "EPOCH_SKIP_AHEAD" and it.witness[-1].correlation_id == 36
+    )
+    assert "ShareFetch #35 (epoch 7) was rejected before its epoch was counted" in text
+    assert "(error 42), so 7 was still due; ShareFetch #36 (epoch 8) was refused" in text
+
+
 @pytest.mark.parametrize("name", ["adv-epochs", "adv-sessions-4.2.1", "aimed", "share-java-explicit"])
 @pytest.mark.parametrize("share", [0.05, 0.3])
 def test_missing_lines_add_no_accusation(name: str, share: float) -> None:
@@ -195,7 +206,7 @@ def test_a_body_without_fields_is_whole() -> None:
 @pytest.mark.parametrize(
     ("key", "version", "body", "field"),
     [
-        (28, 3, b'{"transactionalId":"t","groupId":"g","producerId":1,"producerEpoch":0,"generationId":7,"memberId":"m",'
+        (28, 3, b'{"transactionalId":"t","groupId":"g","producerId":1,"producerEpoch":0,"generationId":7,"memberId":"",'
          b'"groupInstanceId":null,"topics":[]}', "generation_id_or_member_epoch"),
         (28, 5, b'{"transactionalId":"t","groupId":"g","producerId":1,"producerEpoch":0,"generationIdOrMemberEpoch":7,'
          b'"memberId":"m","groupInstanceId":null,"topics":[]}', "generation_id_or_member_epoch"),
