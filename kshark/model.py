@@ -360,7 +360,7 @@ class Gap(msgspec.Struct, eq=False):
     first_packet: int
     last_packet: int
     size: int
-    reason: Literal["missing", "snapped", "body", "buffer_full", "at_close", "undecrypted"]
+    reason: Literal["missing", "snapped", "body", "buffer_full", "at_close", "undecrypted", "unlogged"]
 
 
 @final

@@ -18,7 +18,7 @@ from kshark.cli.segments import need_log, print_share_states, segments_of, share
 from kshark.cli.source import Source
 from kshark.clusters import Clusters
 from kshark.errors import UsageError
-from kshark.model import Event, Exchange
+from kshark.model import Event, Exchange, Message
 from kshark.names import TopicNames
 from kshark.output.deliveries import (
     dead_letter_lines,
@@ -60,7 +60,9 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("--topic", metavar="NAME", help="only records of this topic, by its name or id")
     parser.add_argument("--partition", type=_offset, metavar="N", help="only records of this partition")
     parser.add_argument(
-        "--at", metavar="TIME|PACKET", help="records in flight at a moment: +10s, 14:03:07, or a packet number"
+        "--at",
+        metavar="TIME|PACKET",
+        help="records in flight at a moment: +10s, 14:03:07, or a packet number (of a request log: a line)",
     )
     parser.add_argument(
         "--offset",
@@ -203,6 +205,8 @@ class _Reading:
         self._source = source
         self._args = args
         self._start_ns: int | None = None
+        #: The response of the line that `--at` names, in a request log.
+        self._line_ends = 0
         self._has_selected, self._others = False, set[str]()
 
     def __iter__(self) -> Iterator[Delivery]:
@@ -225,6 +229,10 @@ class _Reading:
             self._start_ns = time_ns
         if self._args.at is not None:
             last_packet, last_ns = _moment(self._args.at, self._start_ns)
+            if last_ns == _NEVER and (log_lines := self._source.log_lines) is not None:
+                if self._line_ends == 0 and _answers(event) and log_lines.cell(packet) == self._args.at:
+                    self._line_ends = packet
+                last_packet = self._line_ends or _NEVER
             if packet > last_packet or time_ns > last_ns:
                 self.now_ns = self.now_ns if last_ns == _NEVER else last_ns
                 return True
@@ -317,6 +325,10 @@ class _Reading:
                 f"kshark: no record matches; there are records of {', '.join(others[:_LISTED])}{rest}",
                 file=sys.stderr,
             )
+
+
+def _answers(event: Event) -> bool:
+    return isinstance(event, Message) and event.kind == "response"
 
 
 _NEVER: Final = 1 << 62

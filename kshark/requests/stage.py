@@ -134,8 +134,9 @@ class LoggedRequests:
             self._response(line, flow, number, time_ns)
             return
         if kind == LOGGED_AFTER_GAP:
-            self._gap(flow, _CLIENT, number, time_ns)
-            self._gap(flow, _BROKER, number, time_ns)
+            flow.gaps += 1
+            self._gap(flow, _CLIENT, number, time_ns, "unlogged")
+            self._gap(flow, _BROKER, number, time_ns, "unlogged")
         header, body = line.header, bytes(line.request)
         try:
             head = self._encoder.request_head(header)
@@ -155,7 +156,8 @@ class LoggedRequests:
             self._one_way.discard((flow.id, header.correlation_id))
             return
         if body == _NULL:  # the broker closed the connection instead
-            self._gap(flow, _BROKER, number, time_ns)
+            flow.gaps += 1
+            self._gap(flow, _BROKER, number, time_ns, "missing")
             return
         head = self._encoder.response_head(header)
         try:
@@ -201,10 +203,9 @@ class LoggedRequests:
         )
         self._event(Closed(flow, packet, time_ns, "capture" if how == "capture" else "forgotten"))
 
-    def _gap(self, flow: Flow, side: Side, number: int, time_ns: int) -> None:
-        flow.gaps += 1
+    def _gap(self, flow: Flow, side: Side, number: int, time_ns: int, reason: Literal["missing", "unlogged"]) -> None:
         before = flow.last_packet or flow.first_packet
-        self._event(Gap(flow, side, number, time_ns, before, number, -1, "missing"))
+        self._event(Gap(flow, side, number, time_ns, before, number, -1, reason))
 
     def _unreadable(self, number: int, time_ns: int, why: str) -> None:
         self._event(Weird("LOG_LINES_UNREADABLE", "capture", number, time_ns, why))
