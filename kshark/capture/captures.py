@@ -94,7 +94,7 @@ class Captures:
         for finding in findings:
             add_places([finding], locate, self.logs)
             if log_lines is not None:
-                finding.argument = log_lines.text(str(finding.argument))
+                log_lines.named(finding)
 
     def __iter__(self) -> Iterator[PacketBatch | Weird]:
         if self._is_chained:

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Final
 
 from kshark.capture.numbering import Locate
+from kshark.model import Finding
 
 #: `packet 41`, `packets 41, 44`, `packets 41 and 44`, `packets 41 to 44`; a number before it counts packets.
 _PACKETS: Final = re.compile(r"(?<!\d )\b([Pp])ackets? (\d+(?:(?:, | and | to )\d+)*)(?! packet)")
@@ -29,6 +30,11 @@ class LogLines:
     def text(self, text: str) -> str:
         """Return a text with lines in place of packets: `(packets 85, 86)` is `(line 45)`."""
         return _PACKETS.sub(self._named, text) if "acket" in text else text
+
+    def named(self, finding: Finding) -> Finding:
+        """Return the finding, with lines in its sentence."""
+        finding.argument = self.text(str(finding.argument))
+        return finding
 
     def cell(self, packet: int) -> str:
         """Return a line for a table: `45`, or `2:45` for the second of several logs."""
