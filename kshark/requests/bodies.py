@@ -21,6 +21,7 @@ from kshark.codec import compile_writer
 from kshark.codec.shapes import Shape, Slot, shape_of
 from kshark.errors import EncodeError
 from kshark.registry import Registry
+from kshark.requests.fast_path import NotOrdinary, struct_writer
 from kshark.schema import Layout
 from kshark_dissectors.history import FIELD_NAMES
 
@@ -28,6 +29,7 @@ _HEADER: Final = struct.Struct(">hhih")
 _CORRELATION: Final = struct.Struct(">i")
 _INT16: Final = struct.Struct(">h")
 _LONGEST_ID: Final = 32_767
+_NOT_ORDINARY: Final = (NotOrdinary, KeyError, TypeError, ValueError, OverflowError, struct.error)
 #: Earlier names of fields.
 _EARLIER: Final = {
     path.rpartition(".")[2]: names for fields in FIELD_NAMES.values() for path, names in fields.items()
@@ -121,8 +123,17 @@ def _decoded(body: bytes) -> dict[str, Any]:
 
 
 def _written(layout: Layout, version: int, body: bytes) -> bytes:
-    fields = _fields(shape_of(layout, version), _decoded(body))
-    return compile_writer(layout, version)(fields)
+    shape, value, out = shape_of(layout, version), _decoded(body), bytearray()
+    try:
+        struct_writer(shape)(value, out)
+    except _NOT_ORDINARY:
+        return exactly(shape, layout, version, value)
+    return bytes(out)
+
+
+def exactly(shape: Shape, layout: Layout, version: int, value: Mapping[str, Any]) -> bytes:
+    """Write any JSON. Raises EncodeError if it does not fit."""
+    return compile_writer(layout, version)(_fields(shape, value))
 
 
 @lru_cache(maxsize=16384)
