@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 
 from kshark import limits
 
-#: Address of the broker, of the client, and the numbers.
-_CONNECTION: Final = re.compile(r"(.+:\d+)-.+:\d+((?:-\d+)+)$")
+#: Address of the broker, of the client, and the numbers of the processor and of the connection there. Before 4.0 the
+#: number of the processor is missing, so that connections of one process share numbers.
+_CONNECTION: Final = re.compile(r"(.+:\d+)-.+:\d+((?:-\d+){2})$")
 #: A process takes longer to start.
 _LEAST_SILENCE_NS: Final = 500_000_000
 #: Silences that are kept apart.

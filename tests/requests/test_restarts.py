@@ -42,6 +42,12 @@ def test_a_connection_that_lasts_over_the_silence_shows_that_there_was_no_restar
     assert "restart" not in {how for how, *_ in ends(lines)}
 
 
+def test_numbers_without_their_processor_show_nothing() -> None:
+    """Before 4.0, connections of several processors have the same numbers."""
+    lines = request(1, 1, 50001, "0") + request(20, 2, 50002, "0") + request(21, 3, 50003, "0")
+    assert "restart" not in {how for how, *_ in ends(lines)}
+
+
 def test_silence_alone_is_no_restart() -> None:
     lines = request(1, 1, 50001, "0-0") + request(20, 2, 50002, "0-1") + request(50, 3, 50001, "0-0")
     assert {how for how, *_ in ends(lines)} == {"capture"}
