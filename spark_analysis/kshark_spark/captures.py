@@ -46,4 +46,6 @@ def whole(files: Sequence[str], options: Options, *, coverage: bool = False) -> 
     checked = Checked([*run.findings], run.topics, run.observed, notes, run.outcomes, left_out=left_out)
     checked.packets = engine.front.link.packets
     captures.place(checked.findings)
+    if captures.log_lines is not None:
+        notes.name_lines(captures.log_lines)
     return checked
