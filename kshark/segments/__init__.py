@@ -4,7 +4,7 @@
 """
 
 from kshark.segments.files import are_segments, segment_files
-from kshark.segments.reading import Segment, read_segments
+from kshark.segments.reading import Segment, read_segments, weirds_of
 from kshark.segments.replay import ShareReplay, ShareState
 from kshark.segments.stored import SegmentBatch, SegmentFault
 
@@ -17,4 +17,5 @@ __all__ = [
     "are_segments",
     "read_segments",
     "segment_files",
+    "weirds_of",
 ]
