@@ -33,6 +33,8 @@ _LACKS: Final = {
 }
 #: Between a partition and its start offset.
 _OFFSET: Final[dict[OperationKind, str]] = {"alter_offsets": "→", "describe_offsets": "="}
+#: Most state epochs of an operation in a cell.
+_EPOCHS: Final = 3
 _OPERATIONS: Final = (
     Column("packet", right=True),
     Column("time"),
@@ -66,7 +68,8 @@ def _operation(operation: Operation) -> list[Cell]:
     asked = Counter(
         _DID[row.share_coordinator.api] for row in operation.partitions if row.share_coordinator is not None
     )
-    coordinator_requests: Line = [(", ".join(f"{count} {verb}" for verb, count in asked.items()), PLAIN)]
+    text = ", ".join(f"{count} {verb}" for verb, count in asked.items())
+    coordinator_requests: Line = [(f"{text}{_state_epochs(operation)}", PLAIN)]
     return [
         str(operation.packet),
         clock(operation.time_ns, 3),
@@ -79,12 +82,24 @@ def _operation(operation: Operation) -> list[Cell]:
     ]
 
 
+def _state_epochs(operation: Operation) -> str:
+    """Return how the epochs of stored states changed: `, state epoch 2 → 4`."""
+    asked = [row.share_coordinator for row in operation.partitions if row.share_coordinator is not None]
+    changes = {(one.earlier_state_epoch, one.state_epoch): None for one in asked if one.earlier_state_epoch is not None}
+    shown = ", ".join(f"{before} → {after}" for before, after in [*changes][:_EPOCHS])
+    return f", state epoch {shown}{' …' * (len(changes) > _EPOCHS)}" if changes else ""
+
+
 def _partitions(operation: Operation) -> str:
-    """Return `sh:0,1,2`, like Kafka's tools; with start offsets `sh:0→20,1→15`. Topics of one name stay apart."""
+    """Return `sh:0,1,2`, like Kafka's tools; with start offsets `sh:0→20,1→15`. Topics of one name stay apart.
+
+    A lag follows its offset: `sh:0=20 (lag 3)`.
+    """
     separator = _OFFSET.get(operation.operation, "")
     partitions_of: dict[tuple[str, str | None], list[str]] = {}
     for row in operation.partitions:
         offset = f"{separator}{row.start_offset}" if row.start_offset is not None else ""
+        offset += f" (lag {row.lag})" if row.lag is not None and row.lag >= 0 else ""
         partitions_of.setdefault((_topic(row), row.topic_id), []).extend(
             [] if row.partition is None else [f"{row.partition}{offset}"]
         )

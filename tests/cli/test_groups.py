@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -65,13 +66,13 @@ def test_what_administrators_did_stands_below_the_members(kshark: Run) -> None:
     lines = kshark("groups", ADMINISTRATORS).lines
     at = next(at for at, line in enumerate(lines) if line.startswith("gs  share group"))
     at = next(number for number, line in enumerate(lines) if number > at and line.startswith("  packet "))
-    changes = [line.split() for line in lines[at + 1 : at + 6]]
-    assert [(" ".join(line[2:-5]), line[-1]) for line in changes[1:-1]] == [
-        ("assign sc t1:0,1,2", "done"),
-        ("alter offsets adm t1:1→0,0→1", "done"),
-        ("delete offsets adm t1:0,1,2", "done"),
+    changes = [re.split(" {2,}", line.strip()) for line in lines[at + 1 : at + 6]]
+    assert [[*line[2:6], line[-1]] for line in changes[1:-1]] == [
+        ["assign", "sc", "t1:0,1,2", "3 initialized", "done"],
+        ["alter offsets", "adm", "t1:1→0,0→1", "2 initialized, state epoch 2 → 4", "done"],
+        ["delete offsets", "adm", "t1:0,1,2", "3 deleted", "done"],
     ]
-    assert (changes[-1][2:5], changes[-1][-1]) == (["delete", "group", "adm"], "done")
+    assert [*changes[-1][2:4], changes[-1][-1]] == ["delete group", "adm", "done"]
     assert lines[at + 6] == "  described 1 time, offsets described 2 times"
     assert any(
         line.endswith("unfinished: no member was assigned tool-a[0], tool-a[1], tool-a[2], tool-a[3]") for line in lines

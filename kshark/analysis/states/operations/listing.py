@@ -28,7 +28,8 @@ class StateRequest(msgspec.Struct):
     """A request to a share coordinator for one share partition.
 
     `packet`: the packet of the request. `broker`: the address of the share coordinator. `answer_packet` and
-    `error_code` are null if there is no readable answer.
+    `error_code` are null if there is no readable answer. `state_epoch`: the epoch that an Initialize gives to the
+    state, and `earlier_state_epoch` that of the one before; null if there is none in the capture.
     """
 
     api: str
@@ -36,12 +37,16 @@ class StateRequest(msgspec.Struct):
     answer_packet: int | None
     broker: str
     error_code: int | None
+    state_epoch: int | None = None
+    earlier_state_epoch: int | None = None
 
 
 class OperationPartition(msgspec.Struct):
     """A share partition of an operation, or a topic (`partition` null). Unknown fields are null.
 
     `start_offset`: the requested or the answered one.
+    `lag`: the number of records that the group has not finished, as the answer says; -1 if the coordinator does not
+    know it.
     `error_code`: the error in the client's answer.
     `share_coordinator`: the request to the share coordinator for it.
     `lacking`: the operation is unfinished because of it.
@@ -54,6 +59,7 @@ class OperationPartition(msgspec.Struct):
     error_code: int | None = None
     share_coordinator: StateRequest | None = None
     lacking: bool = False
+    lag: int | None = None
 
 
 class Operation(msgspec.Struct):
