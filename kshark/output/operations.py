@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from kshark.analysis.states.operations.listing import READS, Operation, OperationKind, OperationPartition
+from kshark.analysis.states.operations.listing import (
+    READS,
+    Operation,
+    OperationKind,
+    OperationPartition,
+    StoredRecord,
+)
 from kshark.error_names import ERROR_NAMES
-from kshark.output.spans import API, DIM, ERROR, GOOD, PLAIN, VALUE, WARN, Line
+from kshark.output.spans import API, DIM, ERROR, GOOD, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.text_table import Cell, Column, table
 from kshark.units import clock, counted, duration, safe
 
@@ -35,6 +41,8 @@ _LACKS: Final = {
 _OFFSET: Final[dict[OperationKind, str]] = {"alter_offsets": "→", "describe_offsets": "="}
 #: Most state epochs of an operation in a cell.
 _EPOCHS: Final = 3
+#: Most records of an operation in one partition of a log.
+_RECORDS: Final = 12
 _OPERATIONS: Final = (
     Column("packet", right=True),
     Column("time"),
@@ -58,6 +66,9 @@ def operation_lines(
     ]
     if shown:
         yield from table(_OPERATIONS, [_operation(operation) for operation in shown], width, indent)
+    for operation in shown:
+        if operation.records:
+            yield from folded(_records(operation, " " * indent), width, indent + 2)
     omitted = Counter(operation.operation for operation in operations if operation not in shown)
     if omitted:
         text = ", ".join(f"{_DONE[kind]} {counted(count, 'time')}" for kind, count in omitted.items())
@@ -80,6 +91,28 @@ def _operation(operation: Operation) -> list[Cell]:
         "" if operation.latency_ns is None else duration(operation.latency_ns),
         _outcome(operation),
     ]
+
+
+def _records(operation: Operation, margin: str) -> Line:
+    """Return `19126 delete offsets wrote __share_group_state[3]: 150 ShareSnapshot sh[0] tombstone; ...`."""
+    topics = {row.topic_id: _topic(row) for row in operation.partitions}
+    places: dict[tuple[str, int], list[str]] = {}
+    for record in operation.records or ():
+        places.setdefault((record.log, record.log_partition), []).append(_record(record, topics))
+    text = "; ".join(
+        f"{log}[{partition}]: {', '.join(texts[:_RECORDS])}"
+        f"{f' and {len(texts) - _RECORDS} more' if len(texts) > _RECORDS else ''}"
+        for (log, partition), texts in sorted(places.items())
+    )
+    name = operation.operation.replace("_", " ")
+    return [(f"{margin}packet {operation.packet} ", DIM), (name, API), (" wrote ", PLAIN), (safe(text), DIM)]
+
+
+def _record(record: StoredRecord, topics: Mapping[str | None, str]) -> str:
+    """Return the offset of a record, its type, and what it is about."""
+    about = f" {topics.get(record.topic_id, record.topic_id)}[{record.partition}]" if record.topic_id else ""
+    epoch = f" state epoch {record.state_epoch}" if record.state_epoch is not None else ""
+    return f"{record.offset} {record.type}{about}{epoch}{' tombstone' * record.tombstone}"
 
 
 def _state_epochs(operation: Operation) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -191,3 +192,30 @@ def test_verbose_shows_defaults_and_their_packets(kshark: Run) -> None:
     capture = shared("captures", "kafka-4", "ver-4.1.2.pcap")
     lines = kshark("groups", "-V", capture).lines
     assert any("share.delivery.count.limit 5 (the brokers' default, packet 1108)" in line for line in lines)
+
+
+def test_records_of_the_coordinators_logs_stand_beside_what_wrote_them(kshark: Run) -> None:
+    """As followers fetch them, each once. A deletion begins and ends with a record about the group's partitions."""
+    done = kshark("groups", "-V", "-T", "json", shared("captures", "kafka-4", "admin-tools.pcap"))
+    (group,) = (group for group in map(json.loads, done.lines) if group["group_id"] == "gs")
+    wrote = {it["operation"]: it["records"] for it in group["operations"] if it["records"]}
+    kinds = {
+        operation: [(it["log"].strip("_"), it["type"], it["tombstone"], it["state_epoch"]) for it in records]
+        for operation, records in wrote.items()
+    }
+    about = ("consumer_offsets", "ShareGroupStatePartitionMetadata", False, None)
+    assert (
+        sorted(kinds["alter_offsets"], key=str) == [about] * 2 + [("share_group_state", "ShareSnapshot", False, 4)] * 2
+    )
+    assert (
+        sorted(kinds["delete_offsets"], key=str)
+        == [about] * 2 + [("share_group_state", "ShareSnapshot", True, None)] * 3
+    )
+    deleted = {kind for log, kind, tombstone, _ in kinds["delete_group"] if tombstone}
+    assert deleted == {
+        "ShareGroupTargetAssignmentMetadata", "ShareGroupStatePartitionMetadata", "ShareGroupMetadata",
+    }  # fmt: skip
+    text = kshark("groups", "-V", shared("captures", "kafka-4", "admin-tools.pcap")).out
+    assert "__share_group_state[4]: 2 ShareSnapshot t1[1] state epoch 4" in text
+    assert all(it["records"] is None for it in json.loads(kshark(
+        "groups", "-T", "json", shared("captures", "kafka-4", "admin-tools.pcap")).lines[0])["operations"])  # fmt: skip

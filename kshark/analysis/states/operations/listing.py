@@ -62,6 +62,25 @@ class OperationPartition(msgspec.Struct):
     lag: int | None = None
 
 
+class StoredRecord(msgspec.Struct, gc=False):
+    """A record of a coordinator's log that an operation wrote, in a Fetch response of a follower (`packet`).
+
+    `time_ns`: when the coordinator wrote it. `log`, `log_partition`, `offset`: its place. `type`: Kafka's name, as
+    ShareSnapshot. `topic_id`, `partition`, `state_epoch`: of a share partition; null for other records.
+    """
+
+    packet: int
+    time_ns: int
+    log: str
+    log_partition: int
+    offset: int
+    type: str
+    tombstone: bool
+    topic_id: str | None
+    partition: int | None
+    state_epoch: int | None
+
+
 class Operation(msgspec.Struct):
     """An administrative operation: a client's request to the coordinator of its group (`broker`), and its result.
 
@@ -70,6 +89,7 @@ class Operation(msgspec.Struct):
     `error_code`: the first error in the client's answer, 0 for none.
     `because`: why it is unfinished.
     `in_sight`: true if the capture shows the requests to share coordinators for it; null for operations without them.
+    `records`: the records of the coordinators' logs that it wrote; null if the capture has none (`-V` decodes them).
     """
 
     group_id: str
@@ -86,3 +106,4 @@ class Operation(msgspec.Struct):
     because: MissingPart | None
     in_sight: bool | None
     partitions: list[OperationPartition]
+    records: list[StoredRecord] | None = None
