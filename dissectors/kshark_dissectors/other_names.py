@@ -25,16 +25,10 @@ _DRAFT_932: Final = "in a draft of KIP-932, in no release"
 
 #: APIs, messages and records.
 _MESSAGES: Final = {
-    "ConsumerMetadata": Other(
-        "the name until Kafka 0.8.2; GroupCoordinator until 0.11, FindCoordinator since", "FindCoordinator"
-    ),
-    "GroupCoordinator": Other(
-        "the name of the request until Kafka 0.11; also the broker that looks after a group", "FindCoordinator"
-    ),
-    "Offset": Other(
-        "the name of the request in the old protocol guide; in a record, its position in the partition", "ListOffsets"
-    ),
-    "Offsets": Other("the name of the request in the old protocol guide", "ListOffsets"),
+    "ConsumerMetadata": Other("the name until Kafka 0.8.2, and GroupCoordinator until 0.11", "FindCoordinator"),
+    "GroupCoordinator": Other("the name of the request until Kafka 0.11", "FindCoordinator"),
+    "Offset": Other(_GUIDE, "ListOffsets"),
+    "Offsets": Other(_GUIDE, "ListOffsets"),
     "ListOffset": Other("the name in the source until Kafka 2.7", "ListOffsets"),
     "TopicMetadata": Other(_GUIDE, "Metadata"),
     "ListClientMetricsResources": Other("the name until Kafka 4.0", "ListConfigResources"),
@@ -91,15 +85,14 @@ _FIELDS: Final = {
     "CheckpointEpoch": Other("the name in the draft of KIP-932", "snapshot_epoch"),
     "DeltaIndex": Other(f"{_DRAFT_932}: the records of a share partition follow each other in the log"),
 }
-#: Abbreviations and terms.
-_TERMS: Final = {
+#: Abbreviations and terms; some are also the name of a field.
+TERMS: Final[Mapping[str, Other]] = {
     "SPSO": Other(
         "share-partition start offset: the first offset that a share group may still deliver", "start_offset"
     ),
     "SPEO": Other(
-        "share-partition end offset: the last offset that a share group has taken from the log (KIP-932); kshark "
-        "deliveries shows it as end_offset, the next one to take. It is in no message and is not stored: the leader "
-        "keeps it in memory"
+        "share-partition end offset: the next offset that a share group takes from the log (KIP-932). No message has "
+        "it, and it is not stored: the leader keeps it in memory. kshark deliveries shows it as end_offset"
     ),
     "LSO": Other(
         "last stable offset: the first offset of a transaction that is still open, up to which read_committed reads; "
@@ -179,8 +172,12 @@ _ERRORS: Final = {
     "UnsupportedByAuthentication": Other(_CLASS, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"),
     "DelegationTokenDisabled": Other(_CLASS, "DELEGATION_TOKEN_AUTH_DISABLED"),
     "InvalidOffset": Other("a Java exception that stands for OFFSET_OUT_OF_RANGE, among others", "OFFSET_OUT_OF_RANGE"),
-    "FencedGroupEpoch": Other(f"an error {_DRAFT_848}; FENCED_MEMBER_EPOCH (110) and STALE_MEMBER_EPOCH (113) are"),
+    "FencedGroupEpoch": Other(
+        f"an error {_DRAFT_848}; the epochs of members are checked instead: FENCED_MEMBER_EPOCH (110), "
+        "STALE_MEMBER_EPOCH (113)"
+    ),
     "InvalidAssignment": Other(f"an error {_DRAFT_848}: members do not send assignments to the coordinator"),
 }
 
-OTHER_NAMES: Final[Mapping[str, Other]] = {**_TERMS, **_MESSAGES, **_FIELDS, **_ERRORS}
+#: Names that are not in use any more, or elsewhere.
+FORMER_NAMES: Final[Mapping[str, Other]] = {**_MESSAGES, **_FIELDS, **_ERRORS}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kshark.codec.paths import Names, paths_of_versions
 from kshark.conditions.fields import COMMON, PREFIX
+from kshark.output.field_meanings import meaning_of
 from kshark.output.layouts import notes_of, type_of
 from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line
 from kshark.registry import Registry
@@ -16,10 +17,11 @@ from kshark.units import counted
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A field of one layout, and its versions; `where`: request, response or inside bytes."""
+    """A field of one layout, and its versions; `where`: request, response or inside bytes; `layout`: its name."""
 
     owner: str
     where: str
+    layout: str
     names: Names
     field: Field
     versions: Versions
@@ -37,7 +39,9 @@ def occurrences(name: str, registry: Registry) -> list[Occurrence]:
     for owner, where, layout in _layouts(registry):
         for path, versions in paths_of_versions(layout.root, layout.versions):
             if tuple(map(_plain, path.names[-len(wanted) :])) == wanted:
-                matching.append(Occurrence(owner, where, path.names, path.field, versions, layout.versions))
+                matching.append(
+                    Occurrence(owner, where, layout.name, path.names, path.field, versions, layout.versions)
+                )
     return matching
 
 
@@ -86,7 +90,9 @@ def field_lines(name: str, occurrences: list[Occurrence]) -> Iterator[Line]:
 
 
 def _notes(occurrence: Occurrence) -> str:
-    return " · ".join(note for note in notes_of(occurrence.field, occurrence.of) if not note.startswith("version"))
+    meaning = meaning_of(occurrence.layout, occurrence.names, occurrence.field)
+    notes = notes_of(occurrence.field, occurrence.of, meaning)
+    return " · ".join(note for note in notes if note == meaning or not note.startswith("version"))
 
 
 def common_lines(name: str) -> Iterator[Line]:
