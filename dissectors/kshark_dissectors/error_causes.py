@@ -39,6 +39,9 @@ _FETCH: Final = Sender("ShareFetch", (A.SHARE_FETCH,))
 _ACKNOWLEDGE: Final = Sender("ShareAcknowledge", (A.SHARE_ACKNOWLEDGE,))
 _ACK: Final = Sender("ShareAcknowledge, and acknowledgements in ShareFetch", (A.SHARE_FETCH, A.SHARE_ACKNOWLEDGE))
 _HEARTBEAT: Final = Sender("ShareGroupHeartbeat", (A.SHARE_GROUP_HEARTBEAT,))
+_HEARTBEATS: Final = Sender(
+    "ShareGroupHeartbeat, ConsumerGroupHeartbeat", (A.SHARE_GROUP_HEARTBEAT, A.CONSUMER_GROUP_HEARTBEAT)
+)
 _DESCRIBE: Final = Sender("ShareGroupDescribe", (A.SHARE_GROUP_DESCRIBE,))
 _OFFSETS: Final = Sender(
     "AlterShareGroupOffsets, DeleteShareGroupOffsets", (A.ALTER_SHARE_GROUP_OFFSETS, A.DELETE_SHARE_GROUP_OFFSETS)
@@ -126,8 +129,7 @@ CAUSES: Final[Mapping[E, tuple[Cause, ...]]] = {
         Cause(_JOIN, _TOP, "the id belongs to a share group, or to a consumer group with another assignor"),
     ),
     E.UNKNOWN_MEMBER_ID: (
-        Cause(_HEARTBEAT, _TOP, "the member left, was removed after its session timeout (45 s), or never joined"),
-        Cause(_CONSUMER, _TOP, "the member left, was removed after its session timeout (45 s), or never joined"),
+        Cause(_HEARTBEATS, _TOP, "the member left, was removed after its session timeout (45 s), or never joined"),
         Cause(
             _CLASSIC, _EITHER, "the member left, missed its session_timeout_ms or max.poll.interval.ms, or never joined"
         ),

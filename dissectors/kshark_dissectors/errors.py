@@ -64,7 +64,7 @@ REMEDY: Final[dict[E, str]] = {
     E.INVALID_SHARE_SESSION_EPOCH: "open a new session: ShareFetch with epoch 0 and every partition; acknowledgements "
     "in flight failed",
     E.SHARE_SESSION_LIMIT_REACHED: "wait, then ShareFetch with epoch 0 again",
-    E.UNKNOWN_MEMBER_ID: "join again: heartbeat with member epoch 0",
+    E.UNKNOWN_MEMBER_ID: "join again: heartbeat with member epoch 0, or JoinGroup in a classic group",
     E.FENCED_MEMBER_EPOCH: "join again: heartbeat with member epoch 0",
     E.NOT_LEADER_OR_FOLLOWER: "take the leader from the answer, or ask for metadata",
     E.OFFSET_OUT_OF_RANGE: "ask ListOffsets for the beginning or the end (auto.offset.reset), and fetch from there",

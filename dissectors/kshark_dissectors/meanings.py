@@ -1,8 +1,8 @@
 """Meanings of fields, in our own words: what a reader cannot guess from the name and the type.
 
-A key is the end of a field's path: it holds for all fields whose path ends so. After `Fetch.` or `FetchRequest.` it
-holds for this API, message or structure alone. The most special key holds; a meaning in a dissector (`about`) comes
-before all of them.
+A key is the end of a field's path: it holds for all fields whose path ends so, keys of MEANINGS in the messages and
+structures of COVERED alone. After `Fetch.` or `FetchRequest.` it holds for this API, message or structure alone. The
+most special key holds; a meaning in a dissector (`about`) comes before all of them.
 
 Sources: Kafka's message definitions; KIP-98, KIP-227, KIP-345, KIP-848, KIP-932; Kafka: KafkaApis, FetchSession,
 GroupMetadataManager, SharePartition, ShareCoordinatorShard, TransactionCoordinator.
@@ -13,28 +13,82 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+#: Beginnings of the names of messages and structures in which every key of MEANINGS holds. Elsewhere a field of the
+#: same name may mean something else.
+COVERED: Final = (
+    "AddOffsetsToTxn",
+    "AddPartitionsToTxn",
+    "AlterShareGroupOffsets",
+    "ApiVersions",
+    "ConsumerGroup",
+    "ConsumerProtocol",
+    "DeleteGroups",
+    "DeleteShareGroup",
+    "DescribeCluster",
+    "DescribeGroups",
+    "DescribeProducers",
+    "DescribeShareGroupOffsets",
+    "DescribeTopicPartitions",
+    "DescribeTransactions",
+    "EndTxn",
+    "FetchRe",
+    "FindCoordinator",
+    "GroupMetadata",
+    "Heartbeat",
+    "InitProducerId",
+    "InitializeShareGroupState",
+    "JoinGroup",
+    "LeaveGroup",
+    "LegacyOffsetCommit",
+    "ListGroups",
+    "ListOffsets",
+    "ListTransactions",
+    "MetadataRe",
+    "OffsetCommit",
+    "OffsetDelete",
+    "OffsetFetch",
+    "OffsetForLeaderEpoch",
+    "ProduceRe",
+    "ReadShareGroupState",
+    "Sasl",
+    "Share",
+    "StreamsGroup",
+    "SyncGroup",
+    "TransactionLog",
+    "TxnOffsetCommit",
+    "WriteShareGroupState",
+    "WriteTxnMarkers",
+)
 #: Of every API.
-_COMMON: Final = {
+EVERYWHERE: Final[Mapping[str, str]] = {
     "throttle_time_ms": "how long a quota delays the client; since Kafka 2.0 the client waits, not the answer",
     "error_message": "a sentence about the error, for people; null if the broker has none",
     "topics": "one entry for each topic",
-    "topics.partitions": "of the topic",
+    "topic_id": "id of the topic: a new topic of the same name has another one",
+    "topic_name": "name of the topic",
+    "topics.name": "name of the topic",
+    "partition_index": "number of the partition within the topic, from 0",
+    "partition_indexes": "partition numbers",
+    "timeout_ms": "how long the broker may take until it answers with REQUEST_TIMED_OUT",
+    "node_endpoints": "addresses of the leaders that current_leader names (KIP-951)",
+    "node_endpoints.node_id": "id of the broker",
+    "node_endpoints.host": "name or address by which clients reach the broker (advertised.listeners)",
+    "node_endpoints.port": "of the broker's listener",
+    "cluster_id": "id of the cluster",
+}
+
+#: Of several families of APIs.
+_COMMON: Final = {
+    "topics.partitions": "one entry for each partition",
     "partitions": "partition numbers",
     "responses": "one entry for each topic",
     "responses.partitions": "one entry for each partition",
     "results": "one entry for each topic",
     "results.partitions": "one entry for each partition",
-    "topic_id": "of this topic alone: a new topic of the same name has another one",
-    "topic_name": "name of the topic",
     "topic": "name of the topic",
-    "topics.name": "name of the topic",
     "partition": "number of the partition within the topic, from 0",
-    "partition_index": "number of the partition within the topic, from 0",
     "index": "number of the partition within the topic, from 0",
-    "partition_indexes": "partition numbers",
     "partition_ids": "partition numbers",
-    "timeout_ms": "how long the broker may take until it answers with REQUEST_TIMED_OUT",
-    "node_endpoints": "addresses of the leaders that current_leader names (KIP-951)",
     "node_id": "id of the broker",
     "host": "name or address by which clients reach the broker (advertised.listeners)",
     "port": "of the broker's listener",
@@ -44,7 +98,6 @@ _COMMON: Final = {
     "leader_epoch": "number of the leader's term: each new leader raises it",
     "client_id": "of the member's client (setting client.id)",
     "client_host": "address from which the member's requests came",
-    "cluster_id": "id of the cluster",
 }
 
 #: Of groups: classic, consumer and share groups.
@@ -346,6 +399,8 @@ _TRANSACTIONS: Final = {
     "ongoing_txn_producer_id": "of the open transaction that was left; -1: there is none",
     "ongoing_txn_producer_epoch": "of the open transaction that was left; -1: there is none",
     "AddPartitionsToTxnRequest.transactions": "one entry for each transaction; brokers send it for several at once",
+    "AddPartitionsToTxnRequest.topics.partitions": "partition numbers",
+    "DescribeTransactionsResponse.topics.partitions": "partition numbers",
     "AddPartitionsToTxnRequest.transactions.topics": "partitions to add, or to look for",
     "verify_only": "ask whether the partitions are in the transaction; do not add them (KIP-890)",
     "v3_and_below_transactional_id": "name of the transactional producer",
@@ -422,6 +477,8 @@ _RECORDS: Final = {
     "num_partitions": "partitions that the topic has",
     "partition_metadata": "racks of the partitions; empty if they do not matter",
     "racks": "of the partition's replicas",
+    "topology.epoch": "version of the topology: each change raises it",
+    "StreamsGroupTopologyValue.epoch": "version of the topology: each change raises it",
     "initializing_topics": "topics whose share partitions are being initialized",
     "initialized_topics": "topics whose share partitions have state",
     "deleting_topics": "topics whose share partitions are being deleted",

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 
 class Other(NamedTuple):
-    """What a name means, in a sentence, and the name under which `kshark explain` has its page; empty if none does."""
+    """The meaning of a name, and the name under which `kshark explain` has its page; empty if it has none."""
 
     text: str
     see: str = ""
@@ -20,8 +20,6 @@ class Other(NamedTuple):
 
 _GUIDE: Final = "the name in the old protocol guide"
 _CLASS: Final = "the name of the Java exception"
-_DRAFT_848: Final = "in the draft of KIP-848, in no release"
-_DRAFT_932: Final = "in a draft of KIP-932, in no release"
 
 #: APIs, messages and records.
 _MESSAGES: Final = {
@@ -46,12 +44,12 @@ _MESSAGES: Final = {
     "ShareDelta": Other("the name of the record in the draft of KIP-932", "ShareUpdateValue"),
     "ShareUpdate": Other("a record of __share_group_state: what changed since the last snapshot", "ShareUpdateValue"),
     "ConsumerGroupPrepareAssignment": Other(
-        f"{_DRAFT_848}: a member was to fetch what it needs to assign; today the coordinator assigns, or a classic "
-        "leader does in SyncGroup"
+        "in the draft of KIP-848, in no release: a member was to fetch what it needs to assign; today the "
+        "coordinator assigns, or a classic leader does in SyncGroup"
     ),
     "ConsumerGroupInstallAssignment": Other(
-        f"{_DRAFT_848}: a member was to send its assignment; today the coordinator assigns, or a classic leader does "
-        "in SyncGroup"
+        "in the draft of KIP-848, in no release: a member was to send its assignment; today the coordinator assigns, "
+        "or a classic leader does in SyncGroup"
     ),
 }
 #: Fields.
@@ -78,12 +76,16 @@ _FIELDS: Final = {
     "RetentionTime": Other(_GUIDE, "retention_time_ms"),
     "group.instance.id": Other("the setting of a static member (KIP-345)", "group_instance_id"),
     "AcquisitionTimeoutMs": Other(
-        f"{_DRAFT_932}: the broker alone decides, and answers", "acquisition_lock_timeout_ms"
+        "in a draft of KIP-932, in no release: the broker alone decides, and answers", "acquisition_lock_timeout_ms"
     ),
-    "GapOffsets": Other(f"{_DRAFT_932}: a gap is type 0 of acknowledge_types", "acknowledge_types"),
+    "GapOffsets": Other(
+        "in a draft of KIP-932, in no release: a gap is type 0 of acknowledge_types", "acknowledge_types"
+    ),
     "AcknowledgeType": Other("one for each record, or one for a whole batch", "acknowledge_types"),
     "CheckpointEpoch": Other("the name in the draft of KIP-932", "snapshot_epoch"),
-    "DeltaIndex": Other(f"{_DRAFT_932}: the records of a share partition follow each other in the log"),
+    "DeltaIndex": Other(
+        "in a draft of KIP-932, in no release: the records of a share partition follow each other in the log"
+    ),
 }
 #: Abbreviations and terms; some are also the name of a field.
 TERMS: Final[Mapping[str, Other]] = {
@@ -173,10 +175,12 @@ _ERRORS: Final = {
     "DelegationTokenDisabled": Other(_CLASS, "DELEGATION_TOKEN_AUTH_DISABLED"),
     "InvalidOffset": Other("a Java exception that stands for OFFSET_OUT_OF_RANGE, among others", "OFFSET_OUT_OF_RANGE"),
     "FencedGroupEpoch": Other(
-        f"an error {_DRAFT_848}; the epochs of members are checked instead: FENCED_MEMBER_EPOCH (110), "
-        "STALE_MEMBER_EPOCH (113)"
+        "an error in the draft of KIP-848, in no release; the epochs of members are checked instead: "
+        "FENCED_MEMBER_EPOCH (110), STALE_MEMBER_EPOCH (113)"
     ),
-    "InvalidAssignment": Other(f"an error {_DRAFT_848}: members do not send assignments to the coordinator"),
+    "InvalidAssignment": Other(
+        "an error in the draft of KIP-848, in no release: members do not send assignments to the coordinator"
+    ),
 }
 
 #: Names that are not in use any more, or elsewhere.

@@ -131,6 +131,8 @@ def explained(name: str, apis: Registry, width: int | None) -> Iterable[Line]:
     upper, lower = name.upper(), name.lower()
     if upper in CODES:
         return code_lines(CODES[upper])
+    if (error := _error(name, apis)) is not None:
+        return _error_page(name, error, apis)
     if lower in REASONS or lower in CAUSES:
         return _word(lower)
     if lower in _PAGES:
@@ -140,10 +142,7 @@ def explained(name: str, apis: Registry, width: int | None) -> Iterable[Line]:
     if (number := kip_number(name)) is not None:
         _must_be_known(number)
         return kip_lines(number, apis, width)
-    error, key = _error(name, apis), apis.find(name)
-    if error is not None:
-        return _error_page(name, error, apis)
-    if key is not None:
+    if (key := apis.find(name)) is not None:
         return api_page(key, apis, width)
     if lower in ENUMS:
         return enum_lines(ENUMS[lower])

@@ -7,7 +7,7 @@ from typing import Final
 
 from kshark.codec.paths import Names
 from kshark.schema import Field
-from kshark_dissectors.meanings import MEANINGS
+from kshark_dissectors.meanings import COVERED, EVERYWHERE, MEANINGS
 
 _KIND: Final = re.compile("(?:Request|Response)$")
 
@@ -20,5 +20,8 @@ def meaning_of(layout: str, names: Names, field: Field) -> str:
     if about := field.about or (field.element is not None and field.element.about):
         return about
     ends = [".".join(names[first:]) for first in range(len(names))]
-    keys = [*(f"{layout}.{end}" for end in ends), *(f"{_KIND.sub('', layout)}.{end}" for end in ends), *ends]
-    return next((MEANINGS[key] for key in keys if key in MEANINGS), "")
+    keys = [*(f"{layout}.{end}" for end in ends), *(f"{_KIND.sub('', layout)}.{end}" for end in ends)]
+    if layout.startswith(COVERED):
+        keys += ends
+    own = next((MEANINGS[key] for key in keys if key in MEANINGS), "")
+    return own or next((EVERYWHERE[end] for end in ends if end in EVERYWHERE), "")

@@ -11,11 +11,12 @@ from kshark.output.catalogue import EVERY_RULE
 from kshark.output.entries import facts_lines
 from kshark.output.spans import API, CODE, DIM, LABEL, PLAIN, VALUE, Line, folded
 from kshark.registry import Registry
-from kshark.schema import versions_of
+from kshark.schema import Versions, versions_of
 from kshark_dissectors.kips import KIPS, Kip
 from kshark_dissectors.releases import RELEASES, SPOKEN
 
 _NAME: Final = re.compile(r"KIP[- ]?(\d+)", re.IGNORECASE)
+_UNSTABLE: Final = "*"
 #: A sentence names all rules of a proposal up to this many; a list follows beyond it.
 _MANY_RULES: Final = 12
 
@@ -104,10 +105,15 @@ def _api_lines(number: int, kip: Kip, registry: Registry, width: int | None) -> 
 
 
 def _since(change: _Change) -> str:
-    """Return the first release that speaks these versions; empty if releases before RELEASES did."""
+    """Return the first release that speaks these versions; empty if releases before RELEASES did, or none does yet.
+
+    A last version that has to be enabled does not count.
+    """
     lowest = versions_of(change.versions).low if change.versions else None
     for release, spoken in zip(RELEASES, SPOKEN.get(change.key, ()), strict=False):
-        if spoken and (lowest is None or lowest in versions_of(spoken.rstrip("*"))):
+        versions = versions_of(spoken.removesuffix(_UNSTABLE) or "none")
+        stable = Versions(versions.low, versions.high - 1) if spoken.endswith(_UNSTABLE) else versions
+        if stable.low <= stable.high and (lowest is None or lowest in stable):
             return release if release != RELEASES[0] else ""
     return ""
 

@@ -16,7 +16,7 @@ _EXCEPTION: Final = re.compile("(?:exception|code)$")
 
 
 class Meant(NamedTuple):
-    """What another name means: a line, and the name of the page that follows; empty if there is none."""
+    """The meaning of another name: a line, and the name of the page that follows; empty if there is none."""
 
     line: Line
     see: str
@@ -36,14 +36,14 @@ def former_name(name: str, registry: Registry) -> Meant | None:
     plain = _plain(name)
     bare = _SUFFIX.sub("", plain)
     names = _by_plain_name(FORMER_NAMES)
-    other = names.get(plain) or names.get(bare)
+    errors = {_plain(error.name): error.name for error in ErrorCode}
+    other = names.get(plain) or names.get(bare) if plain not in errors else None
     if other is not None:
         today = f"; today {other.see}" if other.see else ""
         return Meant([(name, CODE), (f"  {other.text}{today}", PLAIN)], other.see)
-    errors = {_plain(error.name): error.name for error in ErrorCode}
-    error = errors.get(_EXCEPTION.sub("", plain)) or errors.get(plain)
+    error = errors.get(plain) or errors.get(_EXCEPTION.sub("", plain))
     if error is not None:
-        return Meant([(name, CODE), (f"  {error}", PLAIN)], error)
+        return Meant([(name, CODE), (f"  stands for {error}", PLAIN)], error)
     apis = {_plain(api): api for api in registry.names().values()}
     if bare in apis:
         return Meant([(name, CODE), (f"  a message of {apis[bare]}", PLAIN)], apis[bare])

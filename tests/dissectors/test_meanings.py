@@ -1,0 +1,95 @@
+"""Meanings of fields: the APIs that people look up have one for each field, in our own words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from kshark.output.field_meanings import meaning_of
+from kshark.output.layouts import field_objects
+from kshark.registry import kafka_registry
+from kshark.schema import Layout
+from kshark_dissectors.meanings import COVERED, EVERYWHERE, MEANINGS
+from tests.dissectors.kafka_json import read_definition
+from tests.dissectors.schema_rows import WRITTEN, dissector
+from tests.shared import shared
+
+#: Produce, Fetch, offsets, Metadata, groups, SASL, ApiVersions, transactions, share groups and share coordinators: a
+#: field of these has a meaning, or is an enumeration.
+WHOLE = (*range(4), *range(8, 19), 22, *range(24, 29), 36, 68, 69, *range(76, 80), *range(83, 88), *range(90, 93))
+#: The share of all other fields of APIs that may not fall.
+REST = 0.35
+
+
+def layouts() -> Iterator[Layout]:
+    for key in WRITTEN:
+        yield dissector(key).request
+        yield dissector(key).response
+    yield from kafka_registry().structures().values()
+
+
+@pytest.mark.parametrize("key", WHOLE)
+def test_each_field_that_people_look_up_has_a_meaning(key: int) -> None:
+    for layout in (dissector(key).request, dissector(key).response):
+        assert [row["field"] for row in field_objects(layout) if not (row["meaning"] or row["values"])] == []
+
+
+def test_fields_of_other_apis_have_as_many_meanings_as_before() -> None:
+    rows = [
+        row
+        for key in WRITTEN
+        if key not in WHOLE
+        for layout in (dissector(key).request, dissector(key).response)
+        for row in field_objects(layout)
+    ]
+    assert sum(bool(row["meaning"] or row["values"]) for row in rows) / len(rows) > REST
+
+
+def test_records_of_groups_share_partitions_and_transactions_have_meanings() -> None:
+    names = (
+        "ConsumerGroup",
+        "ShareGroup",
+        "ShareSnapshot",
+        "ShareUpdate",
+        "OffsetCommit",
+        "GroupMeta",
+        "TransactionLog",
+    )
+    for layout in layouts():
+        if layout.name.startswith(names) and not layout.name.endswith(("Request", "Response")):
+            assert [row["field"] for row in field_objects(layout) if not (row["meaning"] or row["values"])] == []
+
+
+def test_every_row_is_used() -> None:
+    used = {row["meaning"] for layout in layouts() for row in field_objects(layout)}
+    assert [key for key, meaning in {**MEANINGS, **EVERYWHERE}.items() if meaning not in used] == []
+    assert all(any(layout.name.startswith(beginning) for layout in layouts()) for beginning in COVERED)
+
+
+def test_the_most_special_meaning_holds() -> None:
+    api = dissector(1)
+    (replica,) = [field for field in api.request.root.fields if field.name == "replica_id"]
+    assert "-2: a debugging consumer" in meaning_of("FetchRequest", ("replica_id",), replica)
+    assert "debugging" not in meaning_of("ListOffsetsRequest", ("replica_id",), replica)
+    assert meaning_of("VoteRequest", ("replica_id",), replica) == ""
+
+
+def test_meanings_are_in_our_own_words() -> None:
+    """No meaning is a sentence of Kafka's definitions, but "name of the topic" and the like."""
+    theirs = {
+        words(about) for path in shared("kafka-messages").rglob("*.json") for about in abouts(read_definition(path))
+    }
+    assert len(theirs) > 1000
+    ours = [meaning for meaning in (*MEANINGS.values(), *EVERYWHERE.values()) if len(meaning.split()) > 4]
+    assert [meaning for meaning in ours if words(meaning) in theirs] == []
+
+
+def words(text: str) -> str:
+    return " ".join(word for word in re.findall(r"[a-z0-9]+", text.lower()) if word not in ("the", "a", "an"))
+
+
+def abouts(definition: object) -> Iterator[str]:
+    yield from re.findall(r'"about": "((?:[^"\\]|\\.)*)"', json.dumps(definition))
