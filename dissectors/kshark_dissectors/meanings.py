@@ -104,7 +104,7 @@ _COMMON: Final = {
 _GROUPS: Final = {
     "group_id": "name of the group (setting group.id)",
     "group": "name of the group (setting group.id)",
-    "group_ids": "names of the groups to describe",
+    "group_ids": "groups that the client asks about",
     "groups": "one entry for each group",
     "members": "one entry for each member",
     "member_id": "id of this member within the group",
@@ -152,7 +152,7 @@ _GROUPS: Final = {
     "LeaveGroupRequest.members": "who leaves: the member itself, or static members that an administrator removes",
     "LeaveGroup.member_id": "who leaves",
     # DescribeGroups, ListGroups
-    "DescribeGroupsRequest.groups": "names of the groups to describe",
+    "DescribeGroupsRequest.groups": "groups that the client asks about",
     "DescribeGroupsResponse.protocol_data": "assignor that the group has chosen, empty while it has none",
     "DescribeGroupsResponse.member_metadata": "subscription that the member sent when it joined",
     "DescribeGroupsResponse.member_assignment": "assignment that the leader gave to the member",
@@ -406,7 +406,7 @@ _TRANSACTIONS: Final = {
     "v3_and_below_transactional_id": "name of the transactional producer",
     "v3_and_below_producer_id": "number of the producer",
     "v3_and_below_producer_epoch": "number of the producer's session",
-    "v3_and_below_topics": "partitions to add to the transaction",
+    "v3_and_below_topics": "partitions that the transaction will write to",
     "v3_and_below_topics.name": "name of the topic",
     "results_by_transaction": "one entry for each transaction",
     "topic_results": "one entry for each topic",

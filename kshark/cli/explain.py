@@ -218,7 +218,7 @@ def _fields(name: str, apis: Registry, width: int | None) -> Iterable[Line] | No
     if lower in COMMON:
         return common_lines(lower)
     places = occurrences(name, apis)
-    return occurrence_lines(name, places) if places else None
+    return occurrence_lines(name, places, width) if places else None
 
 
 def _word(word: str) -> Iterator[Line]:

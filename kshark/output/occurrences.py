@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from kshark.codec.paths import Names, paths_of_versions
 from kshark.conditions.fields import COMMON, PREFIX
 from kshark.output.field_meanings import meaning_of
 from kshark.output.layouts import notes_of, type_of
-from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line
+from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line, folded
 from kshark.registry import Registry
 from kshark.schema import Field, Layout, Versions
 from kshark.units import counted
+
+#: Columns before the rest of a line that is wider than the terminal.
+_INDENT: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ def _layouts(registry: Registry) -> Iterator[tuple[str, str, Layout]]:
         yield name, "inside bytes", layout
 
 
-def field_lines(name: str, occurrences: list[Occurrence]) -> Iterator[Line]:
+def field_lines(name: str, occurrences: list[Occurrence], width: int | None = None) -> Iterator[Line]:
     """Return the occurrences as a table, and the name for `-e` and `-Y`."""
     yield [
         (occurrences[0].names[-1], API),
@@ -83,7 +87,8 @@ def field_lines(name: str, occurrences: list[Occurrence]) -> Iterator[Line]:
             (where.ljust(widths[1]), DIM),
             (versions.ljust(widths[2]), PLAIN),
         ]
-        yield [*line, (path.ljust(widths[3]), PLAIN), (kind.ljust(widths[4]) if about else kind, VALUE), (about, DIM)]
+        line += [(path.ljust(widths[3]), PLAIN), (kind.ljust(widths[4]) if about else kind, VALUE), (about, DIM)]
+        yield from folded(line, width, _INDENT)
     if any(occurrence.where != "inside bytes" for occurrence in occurrences):
         end = occurrences[0].names[-(name.removeprefix(PREFIX).count(".") + 1) :]
         yield [(f"{PREFIX}{'.'.join(end)} is the name for -e and -Y", DIM)]
