@@ -95,7 +95,7 @@ def _api_lines(number: int, kip: Kip, registry: Registry, width: int | None) -> 
     wide = max(len(change.api) for change in changes)
     for change in changes:
         several = "" if change.versions.isdecimal() else "s"
-        notes = [f"version{several} {change.versions}" if change.versions else f"API {change.key}, all versions"]
+        notes = [f"version{several} {change.versions}" if change.versions else f"API {change.key}"]
         if since := _since(change):
             notes.append(f"since Kafka {since}")
         if change.fields:
@@ -142,15 +142,20 @@ def _rule_lines(rules: list[Rule], width: int | None) -> Iterator[Line]:
 def kips_lines(width: int | None) -> Iterator[Line]:
     """Return all known proposals, with their releases."""
     yield [("proposals", API), ("  that changed the protocol; kshark explain KIP-932 says what one brought", DIM)]
-    wide = max(len(_releases(kip).removeprefix("Kafka ").partition(",")[0]) for kip in KIPS.values())
+    spans = {
+        number: " to ".join(dict.fromkeys((kip.releases[0][0], kip.releases[-1][0]))) for number, kip in KIPS.items()
+    }
+    wide = max(map(len, spans.values()))
     for number, kip in KIPS.items():
-        first = _releases(kip).removeprefix("Kafka ").partition(",")[0]
-        head = f"  KIP-{number}".ljust(11) + first.ljust(wide) + "  "
+        head = f"  KIP-{number}".ljust(12) + spans[number].ljust(wide) + "  "
         yield from folded([(head, LABEL), (kip.title, PLAIN)], width, len(head))
 
 
 def kip_object(number: int, registry: Registry) -> dict[str, Any]:
-    """Return a proposal as an object. Raises KeyError for one that is not in KIPS."""
+    """Return a proposal as an object; the versions of an API that it brought as a whole are None.
+
+    Raises KeyError for one that is not in KIPS.
+    """
     kip = KIPS[number]
     return {
         "kip": f"KIP-{number}",
@@ -160,7 +165,7 @@ def kip_object(number: int, registry: Registry) -> dict[str, Any]:
             {
                 "api_key": change.key,
                 "api": change.api,
-                "versions": change.versions or str(registry.versions(change.key)),
+                "versions": change.versions or None,
                 "fields": change.fields,
             }
             for change in _changes(number, kip, registry)

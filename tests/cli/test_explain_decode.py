@@ -194,7 +194,7 @@ def test_bytes_say_what_they_hold(kshark: Run) -> None:
         "metadata bytes the member's subscription, for the assignor of that name · holds ConsumerProtocolSubscription"
         in told
     )
-    assert "response_data bytes? holds a whole response" in told
+    assert "response_data bytes? answer to the client's request; null with an error · holds a whole response" in told
     assert "opened in Kafka's own topics" in told
 
 
