@@ -618,6 +618,11 @@ KIPS: Final[Mapping[int, Kip]] = {
         (("3.8", _NEW),),
         {A.LIST_TRANSACTIONS: ("1+", "duration_filter")},
     ),
+    996: Kip(
+        "A voter asks whether it would win before it calls an election",
+        (("4.0", _NEW),),
+        {A.VOTE: ("2", "pre_vote")},
+    ),
     1005: Kip(
         "The last offset in tiered storage is looked up",
         (("3.9", _NEW),),
@@ -632,6 +637,11 @@ KIPS: Final[Mapping[int, Kip]] = {
         "A description of a group that does not exist is an error, not an empty group",
         (("4.0", _NEW),),
         {A.DESCRIBE_GROUPS: ("6", "error_message")},
+    ),
+    1066: Kip(
+        "A disk of a broker gets no new replicas",
+        (("4.3", _NEW),),
+        {A.DESCRIBE_LOG_DIRS: ("5", "is_cordoned"), A.BROKER_HEARTBEAT: ("2", "cordoned_log_dirs")},
     ),
     1071: Kip(
         "The Streams rebalance protocol: the coordinator assigns the tasks of Kafka Streams",
