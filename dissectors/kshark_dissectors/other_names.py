@@ -12,36 +12,42 @@ from typing import Final, NamedTuple
 
 
 class Other(NamedTuple):
-    """The meaning of a name, and the name under which `kshark explain` has its page; empty if it has none."""
+    """The meaning of a name, and the name under which `kshark explain` has its page; empty if it has none.
+
+    `{}` in the text stands for that name.
+    """
 
     text: str
     see: str = ""
 
 
-_GUIDE: Final = "the name in the old protocol guide"
-_CLASS: Final = "the name of the Java exception"
+_GUIDE: Final = "the name in the old protocol guide; today {}"
+_STRUCTURE: Final = "the name of a structure in Kafka's definitions; its field is {}"
+_CLASS: Final = "a Java exception that stands for {}"
 
 #: APIs, messages and records.
 _MESSAGES: Final = {
-    "ConsumerMetadata": Other("the name until Kafka 0.8.2, and GroupCoordinator until 0.11", "FindCoordinator"),
-    "GroupCoordinator": Other("the name of the request until Kafka 0.11", "FindCoordinator"),
+    "ConsumerMetadata": Other(
+        "the name until Kafka 0.8.2, and GroupCoordinator until 0.11; today {}", "FindCoordinator"
+    ),
+    "GroupCoordinator": Other("the name of the request until Kafka 0.11; today {}", "FindCoordinator"),
     "Offset": Other(_GUIDE, "ListOffsets"),
     "Offsets": Other(_GUIDE, "ListOffsets"),
-    "ListOffset": Other("the name in the source until Kafka 2.7", "ListOffsets"),
+    "ListOffset": Other("the name in the source until Kafka 2.7; today {}", "ListOffsets"),
     "TopicMetadata": Other(_GUIDE, "Metadata"),
-    "ListClientMetricsResources": Other("the name until Kafka 4.0", "ListConfigResources"),
-    "ElectPreferredLeaders": Other("the name until Kafka 2.3", "ElectLeaders"),
-    "AlterIsr": Other("the name until Kafka 3.1", "AlterPartition"),
-    "OffsetsForLeaderEpoch": Other("the name of some clients", "OffsetForLeaderEpoch"),
-    "AddVoter": Other("the name in KIP-853", "AddRaftVoter"),
-    "RemoveVoter": Other("the name in KIP-853", "RemoveRaftVoter"),
-    "UpdateVoter": Other("the name in KIP-853", "UpdateRaftVoter"),
-    "ReadShareGroupOffsetsState": Other("the name in the draft of KIP-932", "ReadShareGroupStateSummary"),
-    "ShareCheckpoint": Other("the name of the record in the draft of KIP-932", "ShareSnapshotValue"),
+    "ListClientMetricsResources": Other("the name until Kafka 4.0; today {}", "ListConfigResources"),
+    "ElectPreferredLeaders": Other("the name until Kafka 2.3; today {}", "ElectLeaders"),
+    "AlterIsr": Other("the name until Kafka 3.1; today {}", "AlterPartition"),
+    "OffsetsForLeaderEpoch": Other("the name of some clients; today {}", "OffsetForLeaderEpoch"),
+    "AddVoter": Other("the name in KIP-853; today {}", "AddRaftVoter"),
+    "RemoveVoter": Other("the name in KIP-853; today {}", "RemoveRaftVoter"),
+    "UpdateVoter": Other("the name in KIP-853; today {}", "UpdateRaftVoter"),
+    "ReadShareGroupOffsetsState": Other("the name in the draft of KIP-932; today {}", "ReadShareGroupStateSummary"),
+    "ShareCheckpoint": Other("the name of the record in the draft of KIP-932; today {}", "ShareSnapshotValue"),
     "ShareSnapshot": Other(
         "a record of __share_group_state: the whole state of a share partition", "ShareSnapshotValue"
     ),
-    "ShareDelta": Other("the name of the record in the draft of KIP-932", "ShareUpdateValue"),
+    "ShareDelta": Other("the name of the record in the draft of KIP-932; today {}", "ShareUpdateValue"),
     "ShareUpdate": Other("a record of __share_group_state: what changed since the last snapshot", "ShareUpdateValue"),
     "ConsumerGroupPrepareAssignment": Other(
         "in the draft of KIP-848, in no release: a member was to fetch what it needs to assign; today the "
@@ -70,19 +76,41 @@ _FIELDS: Final = {
     "GroupAssignment": Other(_GUIDE, "assignments"),
     "MemberAssignment": Other(_GUIDE, "assignments.assignment"),
     "MemberMetadata": Other(_GUIDE, "members.metadata"),
-    "MessageSet": Other("the name of records before Kafka 0.11 (magic 0 and 1)", "records"),
-    "MessageSetSize": Other("the length before records, before Kafka 0.11", "records"),
+    "MessageSet": Other("the name of records before Kafka 0.11 (magic 0 and 1); today {}", "records"),
+    "GroupProtocols": Other(_GUIDE, "protocols"),
+    "AssignmentStrategy": Other(_GUIDE, "protocols.name"),
+    "TopicErrorCode": Other(_GUIDE, "topics.error_code"),
+    "PartitionErrorCode": Other(_GUIDE, "topics.partitions.error_code"),
+    "AcknowledgementBatch": Other(_STRUCTURE, "acknowledgement_batches"),
+    "StateBatch": Other(_STRUCTURE, "state_batches"),
+    "NodeEndpoint": Other(_STRUCTURE, "node_endpoints"),
+    "LeaderIdAndEpoch": Other(_STRUCTURE, "current_leader"),
+    "AbortedTransaction": Other(_STRUCTURE, "aborted_transactions"),
+    "ForgottenTopic": Other(_STRUCTURE, "forgotten_topics_data"),
+    "ConsumerGroupState": Other("the name of the state in Java; in messages {}", "group_state"),
+    "ShareGroupState": Other("the name of the state in Java; in messages {}", "group_state"),
+    "AssignedTopicPartitions": Other("the name in the drafts of KIP-848 and KIP-932; today {}", "topic_partitions"),
+    "AssignmentPartitions": Other("the name in the draft of KIP-848; today {}", "topic_partitions"),
+    "MetadataBytes": Other("in the draft of KIP-848, in no release: bytes of a client's own assignor"),
+    "AssignmentMetadataBytes": Other("in the draft of KIP-848, in no release: bytes of a client's own assignor"),
+    "MetadataVersion": Other(
+        "in the draft of KIP-848, in no release: version of the bytes of a client's own assignor; today the feature "
+        "metadata.version",
+    ),
+    "AssignmentMetadataVersion": Other(
+        "in the draft of KIP-848, in no release: version of the bytes of a client's own assignor"
+    ),
+    "MessageSetSize": Other("the length before records, before Kafka 0.11; today {}", "records"),
     "ThrottleTime": Other(_GUIDE, "throttle_time_ms"),
     "RetentionTime": Other(_GUIDE, "retention_time_ms"),
-    "group.instance.id": Other("the setting of a static member (KIP-345)", "group_instance_id"),
+    "group.instance.id": Other("the setting of a static member (KIP-345); in messages {}", "group_instance_id"),
     "AcquisitionTimeoutMs": Other(
-        "in a draft of KIP-932, in no release: the broker alone decides, and answers", "acquisition_lock_timeout_ms"
+        "in a draft of KIP-932, in no release: the broker alone decides, and answers with {}",
+        "acquisition_lock_timeout_ms",
     ),
-    "GapOffsets": Other(
-        "in a draft of KIP-932, in no release: a gap is type 0 of acknowledge_types", "acknowledge_types"
-    ),
-    "AcknowledgeType": Other("one for each record, or one for a whole batch", "acknowledge_types"),
-    "CheckpointEpoch": Other("the name in the draft of KIP-932", "snapshot_epoch"),
+    "GapOffsets": Other("in a draft of KIP-932, in no release: a gap is type 0 of {}", "acknowledge_types"),
+    "AcknowledgeType": Other("one for each record, or one for a whole batch, in {}", "acknowledge_types"),
+    "CheckpointEpoch": Other("the name in the draft of KIP-932; today {}", "snapshot_epoch"),
     "DeltaIndex": Other(
         "in a draft of KIP-932, in no release: the records of a share partition follow each other in the log"
     ),
@@ -126,6 +154,12 @@ TERMS: Final[Mapping[str, Other]] = {
         "authentication before the first ordinary request: SaslHandshake, then SaslAuthenticate", "SaslHandshake"
     ),
     "SCRAM": Other("a SASL mechanism by which passwords are proved, not sent", "KIP-84"),
+    "CorrelationId": Other("number of a request on its connection, which the answer repeats", "kafka.correlation_id"),
+    "ApiVersion": Other("version of the API in which a request is laid out, and its answer", "kafka.api_version"),
+    "MagicByte": Other(
+        "version of a message or a record batch: 0 and 1 are messages, 2 is a batch (KIP-98)", "records"
+    ),
+    "MessageSize": Other("length of a request or an answer, which stands before it", "kafka.len"),
     "share session": Other(
         "what a broker remembers of a member's share fetches: its partitions and its epoch", "share_session_epoch"
     ),
@@ -141,15 +175,18 @@ _ERRORS: Final = {
     "NoError": Other(_GUIDE, "NONE"),
     "Unknown": Other(_GUIDE, "UNKNOWN_SERVER_ERROR"),
     "InvalidMessage": Other(_GUIDE, "CORRUPT_MESSAGE"),
+    "UnknownTopic": Other(_GUIDE, "UNKNOWN_TOPIC_OR_PARTITION"),
+    "UnknownConsumerId": Other(_GUIDE, "UNKNOWN_MEMBER_ID"),
+    "AuthorizationFailed": Other("the name until Kafka 0.9; today {}", "TOPIC_AUTHORIZATION_FAILED"),
     "InvalidMessageSize": Other(_GUIDE, "INVALID_FETCH_SIZE"),
-    "NotLeaderForPartition": Other("the name until Kafka 2.5", "NOT_LEADER_OR_FOLLOWER"),
+    "NotLeaderForPartition": Other("the name until Kafka 2.5; today {}", "NOT_LEADER_OR_FOLLOWER"),
     "MessageSizeTooLarge": Other(_GUIDE, "MESSAGE_TOO_LARGE"),
     "StaleControllerEpochCode": Other(_GUIDE, "STALE_CONTROLLER_EPOCH"),
-    "GroupLoadInProgress": Other("the name until Kafka 0.11", "COORDINATOR_LOAD_IN_PROGRESS"),
+    "GroupLoadInProgress": Other("the name until Kafka 0.11; today {}", "COORDINATOR_LOAD_IN_PROGRESS"),
     "OffsetsLoadInProgress": Other(_GUIDE, "COORDINATOR_LOAD_IN_PROGRESS"),
-    "GroupCoordinatorNotAvailable": Other("the name until Kafka 0.11", "COORDINATOR_NOT_AVAILABLE"),
+    "GroupCoordinatorNotAvailable": Other("the name until Kafka 0.11; today {}", "COORDINATOR_NOT_AVAILABLE"),
     "ConsumerCoordinatorNotAvailable": Other(_GUIDE, "COORDINATOR_NOT_AVAILABLE"),
-    "NotCoordinatorForGroup": Other("the name until Kafka 0.11", "NOT_COORDINATOR"),
+    "NotCoordinatorForGroup": Other("the name until Kafka 0.11; today {}", "NOT_COORDINATOR"),
     "NotCoordinatorForConsumer": Other(_GUIDE, "NOT_COORDINATOR"),
     "InvalidTopic": Other(_GUIDE, "INVALID_TOPIC_EXCEPTION"),
     "InvalidTxnTimeout": Other(_CLASS, "INVALID_TRANSACTION_TIMEOUT"),
@@ -173,7 +210,7 @@ _ERRORS: Final = {
     "SaslAuthentication": Other(_CLASS, "SASL_AUTHENTICATION_FAILED"),
     "UnsupportedByAuthentication": Other(_CLASS, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"),
     "DelegationTokenDisabled": Other(_CLASS, "DELEGATION_TOKEN_AUTH_DISABLED"),
-    "InvalidOffset": Other("a Java exception that stands for OFFSET_OUT_OF_RANGE, among others", "OFFSET_OUT_OF_RANGE"),
+    "InvalidOffset": Other("a Java exception that stands for {}, among others", "OFFSET_OUT_OF_RANGE"),
     "FencedGroupEpoch": Other(
         "an error in the draft of KIP-848, in no release; the epochs of members are checked instead: "
         "FENCED_MEMBER_EPOCH (110), STALE_MEMBER_EPOCH (113)"

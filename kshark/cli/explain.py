@@ -167,7 +167,7 @@ def _error(name: str, apis: Registry) -> ErrorCode | None:
     """Return the error with this name or number. Raises UsageError for a number that is none."""
     if name.upper() in ErrorCode.__members__:
         return ErrorCode[name.upper()]
-    if not re.fullmatch(r"-?\d+", name):
+    if not re.fullmatch("-?[0-9]{1,9}", name):
         return None
     if int(name) in ErrorCode._value2member_map_:
         return ErrorCode(int(name))

@@ -15,7 +15,7 @@ from kshark.schema import Versions, versions_of
 from kshark_dissectors.kips import KIPS, Kip
 from kshark_dissectors.releases import RELEASES, SPOKEN
 
-_NAME: Final = re.compile(r"KIP[- ]?(\d+)", re.IGNORECASE)
+_NAME: Final = re.compile(r"KIP[- ]?([0-9]{1,6})", re.IGNORECASE)
 _UNSTABLE: Final = "*"
 #: A sentence names all rules of a proposal up to this many; a list follows beyond it.
 _MANY_RULES: Final = 12

@@ -39,14 +39,19 @@ def former_name(name: str, registry: Registry) -> Meant | None:
     errors = {_plain(error.name): error.name for error in ErrorCode}
     other = names.get(plain) or names.get(bare) if plain not in errors else None
     if other is not None:
-        today = f"; today {other.see}" if other.see else ""
-        return Meant([(name, CODE), (f"  {other.text}{today}", PLAIN)], other.see)
+        return Meant([(name, CODE), (f"  {other.text.format(other.see)}", PLAIN)], other.see)
     error = errors.get(plain) or errors.get(_EXCEPTION.sub("", plain))
     if error is not None:
         return Meant([(name, CODE), (f"  stands for {error}", PLAIN)], error)
     apis = {_plain(api): api for api in registry.names().values()}
     if bare in apis:
         return Meant([(name, CODE), (f"  a message of {apis[bare]}", PLAIN)], apis[bare])
+    values = {_plain(value.removesuffix("Value")): value for value in registry.structures() if value.endswith("Value")}
+    if plain in values:
+        record = values[plain].removesuffix("Value")
+        return Meant(
+            [(name, CODE), (f"  a record: its key is {record}Key, its value {record}Value", PLAIN)], values[plain]
+        )
     return None
 
 

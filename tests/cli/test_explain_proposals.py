@@ -55,6 +55,17 @@ def test_a_proposal_without_the_wire_is_said_to_be_one(kshark: Run, name: str) -
     )
 
 
+@pytest.mark.parametrize(
+    "name", ["KIP-" + "9" * 5000, "9" * 5000, "KIP-", "KIP", "", "___", "\x1b[31mKIP-932", "KIP-932\n"]
+)
+def test_a_name_that_is_none_is_one_sentence(kshark: Run, name: str) -> None:
+    done = kshark("explain", name)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith('kshark: nothing is called "')
+    assert len(done.err.splitlines()) == 1
+    assert "\x1b" not in done.err
+
+
 def test_all_proposals_are_listed(kshark: Run) -> None:
     lines = kshark("explain", "kips").lines
     assert any(line.startswith("  KIP-848   3.7 to 4.0  ") for line in lines)

@@ -19,7 +19,7 @@ def page(name: str) -> list[str]:
 def test_each_name_leads_to_a_page(name: str) -> None:
     other = {**TERMS, **FORMER_NAMES}[name]
     lines = page(name)
-    if lines[0].startswith(f"{name}  {other.text[:40]}") and other.see:
+    if lines[0].startswith(f"{name}  {other.text.format(other.see)[:40]}") and other.see:
         assert lines[lines.index("") + 1 :] == page(other.see)
 
 
@@ -41,6 +41,8 @@ def test_each_name_leads_to_a_page(name: str) -> None:
         ("UnknownMemberIdException", "stands for UNKNOWN_MEMBER_ID", "25 UNKNOWN_MEMBER_ID"),
         ("InvalidTopicException", "stands for INVALID_TOPIC_EXCEPTION", "17 INVALID_TOPIC_EXCEPTION"),
         ("ReadShareGroupOffsetsState", "; today ReadShareGroupStateSummary", "ReadShareGroupStateSummary  API 87"),
+        ("CorruptRecordException", "stands for CORRUPT_MESSAGE", "2 CORRUPT_MESSAGE"),
+        ("TransactionLog", "a record: its key is TransactionLogKey", "TransactionLogValue  inside bytes"),
         ("ShareCheckpoint", "; today ShareSnapshotValue", "ShareSnapshotValue  inside bytes"),
         ("spso", "share-partition start offset", "start_offset  in "),
         ("LSO", "last stable offset", "last_stable_offset  in "),
