@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from itertools import chain
+from typing import Any, Final
 
 from kshark.output.error_entries import api_error_lines, api_error_objects
+from kshark.output.kip_entries import api_kip_lines, api_kip_objects
 from kshark.output.layouts import api_lines, field_objects
 from kshark.output.releases import life_lines, release_lines, rights_lines
-from kshark.output.spans import Line
+from kshark.output.spans import Line, folded
 from kshark.registry import Registry
 from kshark.schema import NEVER
 from kshark_dissectors.permissions import NEEDED
 from kshark_dissectors.releases import RELEASES, SPOKEN
 
+#: Of continued lines about a share group's life.
+_INDENT: Final = 6
+
 
 def api_page(key: int, registry: Registry, width: int | None) -> Iterator[Line]:
-    """Return an API's fields, releases, rights, place in a share group's life, and errors."""
+    """Return an API's fields, releases, rights, place in a share group's life, proposals, and errors."""
     api = registry.api(key)
     if api is None:
         yield [
@@ -28,7 +33,8 @@ def api_page(key: int, registry: Registry, width: int | None) -> Iterator[Line]:
     yield from api_lines(api, registry, width)
     yield from release_lines(key)
     yield from rights_lines(key)
-    yield from life_lines(key, registry)
+    yield from chain.from_iterable(folded(line, width, _INDENT) for line in life_lines(key, registry))
+    yield from api_kip_lines(key, width)
     yield from api_error_lines(key, width)
 
 
@@ -49,5 +55,6 @@ def api_object(key: int, registry: Registry) -> dict[str, Any]:
             {"operation": operation.name, "resource": resource.name}
             for resource, operation in NEEDED.get(key, {}).items()
         ],
+        "changed_by": api_kip_objects(key),
         "errors": api_error_objects(key),
     }

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from kshark.output.entries import facts_lines, wrapped_lines
-from kshark.output.spans import API, CODE, DIM, GOOD, LABEL, PLAIN, WARN, Line, folded
+from kshark.output.spans import API, CODE, DIM, GOOD, LABEL, PLAIN, WARN, Line, hanging
 from kshark.registry import Registry
 from kshark_dissectors.api_errors import EVERY_API, SENT, SINCE
 from kshark_dissectors.enums import ErrorCode
@@ -79,7 +79,7 @@ def api_error_lines(key: int, width: int | None) -> Iterator[Line]:
         if (key, error) in SINCE:
             notes.append(f"version {SINCE[key, error]}+")
         head = f"  {error.value:>3} {error.name.ljust(wide)}  "
-        yield from folded([(head, LABEL), (" · ".join(notes), PLAIN)], width, len(head))
+        yield from hanging([(head, LABEL), (" · ".join(notes), PLAIN)], width, len(head))
 
 
 def error_object(error: ErrorCode, registry: Registry) -> dict[str, Any]:

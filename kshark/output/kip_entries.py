@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from kshark.analysis import Rule
 from kshark.output.catalogue import EVERY_RULE
 from kshark.output.entries import facts_lines
-from kshark.output.spans import API, CODE, DIM, LABEL, PLAIN, VALUE, Line, folded
+from kshark.output.spans import API, CODE, DIM, LABEL, PLAIN, VALUE, Line, folded, hanging
 from kshark.registry import Registry
 from kshark.schema import Versions, versions_of
 from kshark_dissectors.kips import KIPS, Kip
@@ -44,7 +44,8 @@ def kip_lines(number: int, registry: Registry, width: int | None) -> Iterator[Li
     rules = rules_of(number)
     if rules:
         yield []
-        yield [("rules", API), (f"  {len(rules)} that rest on it", DIM)]
+        texts = "; kshark explain rules has their texts" if len(rules) > _MANY_RULES else ""
+        yield [("rules", API), (f"  {len(rules)} that rest on it{texts}", DIM)]
         yield from _rule_lines(rules, width)
     related = [other for other in KIPS if number in KIPS[other].see]
     if kip.see or related:
@@ -74,10 +75,7 @@ def _changes(number: int, kip: Kip, registry: Registry) -> list[_Change]:
     brought = [_Change(key, name, "", []) for key, name in names.items() if _kip_of(registry, key) == number]
     return [
         *brought,
-        *(
-            _Change(key, names.get(key, str(key)), versions, fields.split())
-            for key, (versions, fields) in kip.changes.items()
-        ),
+        *(_Change(key, names.get(key, str(key)), *_split(change)) for key, change in kip.changes.items()),
     ]
 
 
@@ -94,14 +92,18 @@ def _api_lines(number: int, kip: Kip, registry: Registry, width: int | None) -> 
     yield [("APIs", API)]
     wide = max(len(change.api) for change in changes)
     for change in changes:
-        several = "" if change.versions.isdecimal() else "s"
-        notes = [f"version{several} {change.versions}" if change.versions else f"API {change.key}"]
-        if since := _since(change):
-            notes.append(f"since Kafka {since}")
-        if change.fields:
-            notes.append("new: " + ", ".join(change.fields))
         head = f"  {change.api.ljust(wide)}  "
-        yield from folded([(head, VALUE), (" · ".join(notes), PLAIN)], width, len(head))
+        yield from hanging([(head, VALUE), (_notes(change), PLAIN)], width, len(head))
+
+
+def _notes(change: _Change) -> str:
+    several = "" if change.versions.isdecimal() else "s"
+    notes = [f"version{several} {change.versions}" if change.versions else f"API {change.key}"]
+    if since := _since(change):
+        notes.append(f"since Kafka {since}")
+    if change.fields:
+        notes.append("new: " + ", ".join(change.fields))
+    return " · ".join(notes)
 
 
 def _since(change: _Change) -> str:
@@ -116,6 +118,38 @@ def _since(change: _Change) -> str:
         if stable.low <= stable.high and (lowest is None or lowest in stable):
             return release if release != RELEASES[0] else ""
     return ""
+
+
+def _of_api(key: int) -> list[tuple[int, _Change]]:
+    """Return the proposals that changed an API, with what they brought to it, by version."""
+    found = [
+        (number, _Change(key, "", *_split(kip.changes[key]))) for number, kip in KIPS.items() if key in kip.changes
+    ]
+    return sorted(found, key=lambda pair: versions_of(pair[1].versions).low)
+
+
+def _split(change: tuple[str, str]) -> tuple[str, list[str]]:
+    return change[0], change[1].split()
+
+
+def api_kip_lines(key: int, width: int | None) -> Iterator[Line]:
+    """Return the proposals that changed an API; nothing if there are none."""
+    changes = _of_api(key)
+    if changes:
+        yield []
+        yield [("proposals", API), ("  that changed it; kshark explain KIP-1222 says what one brought", DIM)]
+    for number, change in changes:
+        head = f"  KIP-{number}".ljust(12)
+        subject = "" if change.fields else f" · {KIPS[number].title}"
+        yield from hanging([(head, VALUE), (_notes(change) + subject, PLAIN)], width, len(head))
+
+
+def api_kip_objects(key: int) -> list[dict[str, Any]]:
+    """Return the proposals that changed an API as objects."""
+    return [
+        {"kip": f"KIP-{number}", "versions": change.versions, "fields": change.fields}
+        for number, change in _of_api(key)
+    ]
 
 
 def rules_of(number: int) -> list[Rule]:
@@ -136,7 +170,7 @@ def _rule_lines(rules: list[Rule], width: int | None) -> Iterator[Line]:
     wide = max(len(rule.code) for rule in rules)
     for rule in rules:
         head = f"  {rule.code.ljust(wide)}  "
-        yield from folded([(head, CODE), (rule.text, PLAIN)], width, len(head))
+        yield from hanging([(head, CODE), (rule.text, PLAIN)], width, len(head))
 
 
 def kips_lines(width: int | None) -> Iterator[Line]:
@@ -148,7 +182,7 @@ def kips_lines(width: int | None) -> Iterator[Line]:
     wide = max(map(len, spans.values()))
     for number, kip in KIPS.items():
         head = f"  KIP-{number}".ljust(12) + spans[number].ljust(wide) + "  "
-        yield from folded([(head, LABEL), (kip.title, PLAIN)], width, len(head))
+        yield from hanging([(head, LABEL), (kip.title, PLAIN)], width, len(head))
 
 
 def kip_object(number: int, registry: Registry) -> dict[str, Any]:

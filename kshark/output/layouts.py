@@ -8,7 +8,7 @@ from typing import Any
 
 from kshark.codec.paths import Names
 from kshark.output.field_meanings import meaning_of
-from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line, folded
+from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line, folded, hanging
 from kshark.places import Foreign, Log, OpaqueField, Structure, Whole
 from kshark.registry import Registry
 from kshark.schema import NEVER, OPEN, Api, EnumClass, Field, Layout, Versions
@@ -16,9 +16,6 @@ from kshark.schema import NEVER, OPEN, Api, EnumClass, Field, Layout, Versions
 #: Larger enumerations are shown only by name.
 _FEW_MEMBERS = 8
 _WIDTH = 100
-#: Notes with less room beside the type go on below the name of the field, at this indent.
-_NOTES = 30
-_INDENT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +71,11 @@ def _table(layout: Layout, held: Mapping[Names, str], width: int | None) -> Iter
         return
     name = max(len(row.name) for row in rows)
     kind = max(len(row.type) for row in rows)
-    indent = name + kind + 4
     for row in rows:
         line: Line = [(row.name.ljust(name) + "  ", LABEL), (row.type.ljust(kind if row.notes else 0), VALUE)]
         if row.notes:
             line.append(("  " + row.notes, DIM))
-        yield from folded(line, width, indent if width is not None and indent + _NOTES <= width else _INDENT)
+        yield from hanging(line, width, name + kind + 4)
 
 
 def _fields(struct: Field, around: Versions, above: Names) -> Iterator[tuple[Names, Field, Versions]]:

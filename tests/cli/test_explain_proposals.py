@@ -72,6 +72,13 @@ def test_all_proposals_are_listed(kshark: Run) -> None:
     assert any(line.startswith("  KIP-98    0.11  ") for line in lines)
 
 
+def test_an_api_names_the_proposals_that_changed_it(kshark: Run) -> None:
+    lines = kshark("explain", "ShareFetch", "Fetch").lines
+    assert "  KIP-1206  version 2 · since Kafka 4.2 · new: share_acquire_mode" in lines
+    versions = [int(line.split()[2].rstrip("+")) for line in lines if line.startswith("  KIP-")][2:]
+    assert versions == sorted(versions)
+
+
 def test_an_error_names_its_apis_and_its_proposal(kshark: Run) -> None:
     told = " ".join(kshark("explain", "124", "110", "4", "-1").out.split())
     assert (
@@ -93,6 +100,7 @@ def test_an_api_is_an_object(kshark: Run) -> None:
     assert (epoch["type"], epoch["meaning"]) == ("int32", "0 joins the group, -1 leaves it")
     assert api["rights"] == [{"operation": "READ", "resource": "GROUP"}, {"operation": "DESCRIBE", "resource": "TOPIC"}]
     assert api["releases"]["4.4"] == "1"
+    assert api["changed_by"] == []
     assert [sender["api"] for sender in error["apis"]] == ["ShareFetch", "ShareAcknowledge"]
     assert error["retriable"] is False
     assert proposal["apis"][0]["fields"] == ["error_code", "session_id", "session_epoch", "forgotten_topics_data"]
