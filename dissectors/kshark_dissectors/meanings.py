@@ -479,7 +479,7 @@ _SHARE: Final = {
     "ReadShareGroupStateSummaryResponse.start_offset": "first offset that the group may still deliver; -1: not "
     "decided yet",
     "WriteShareGroupStateRequest.start_offset": "first offset that the group may still deliver; -1: not changed "
-    "(leaders of Kafka 4.3 and later send the real one)",
+    "(Kafka's leaders always send the real one)",
     "ShareUpdateValue.start_offset": "-1: not changed",
     "ReadShareGroupStateRequest.leader_epoch": "of the partition leader that reads; an older one than before is fenced",
     "ReadShareGroupStateSummaryRequest.leader_epoch": "0: the group coordinator asks, which does not know it",
