@@ -56,6 +56,10 @@ _CAPTURE: Final = (
         advice="Capture all interfaces of a host at once (tcpdump -i any). Name the files of several hosts one by one: a file from mergecap does not show that their clocks may differ."),
     _weird("PACKETS_SORTED", "capture", "note", "capture", "Packets that were not in order of time in their file; they were sorted, and are numbered in the order of their times.",
         advice="Nothing: the messages are the same as after reordercap (part of Wireshark). In JSON, frame is the number in the file."),
+    _weird("LOG_LINES_UNREADABLE", "capture", "warn", "capture", "Lines of a request log that are no completed request with a time, or do not fit the API; they were skipped.", "Kafka: RequestConvertToJson",
+        advice="Nothing if they belong to other loggers. Else check the layout of the log: each line needs a time (%d) and the whole message (%m)."),
+    _weird("LOGGED_TIMES", "capture", "note", "capture", "A request log: messages without packets, connection ends and records. Requests of different connections that are this close in time have no known order.", "Kafka: RequestChannel.updateRequestMetrics",
+        advice="Nothing: what a log cannot show is unknown. Capture packets to see it (docs/request-log.md)."),
     _weird("PACKETS_DROPPED", "capture", "warn", "capture", "The kernel or interface dropped packets before they were captured.", "pcapng, section 4.6",
         advice="The dropped packets are missing here too: capture with a larger buffer (tcpdump -B 65536), a narrower filter, or onto a faster disk."),
     _weird("INTERFACE_DOWN", "capture", "note", "capture", "A captured interface was down, or did not exist, for a while.",
@@ -196,6 +200,16 @@ _RECORDS: Final = (
         advice="Check the producer: the message is damaged, or made to cost its readers time."),
     _weird("MAGIC_UNKNOWN", "records", "error", "client", "A batch with a magic that does not exist.",
         advice="Check the writer: batches have magic 0, 1 or 2. The bytes are damaged, or not a record batch."),
+    _weird("SEGMENT_CUT", "records", "note", "capture", "A log segment ends inside a batch; everything before it was read.", "Kafka: FileRecords",
+        advice="Nothing is wrong if the broker was writing while the file was copied. A broker that starts after a crash cuts such a batch off."),
+    _weird("SEGMENT_ZEROS", "records", "note", "capture", "A log segment ends with zeros: space that the broker reserved and has not written.", "Kafka: log.preallocate",
+        advice="Nothing is wrong: a broker with log.preallocate reserves the space of a segment when it begins it."),
+    _weird("SEGMENT_INVALID", "records", "error", "capture", "Bytes of a log segment that are no record batch; they were skipped up to the next batch, or to the end of the file.", "Kafka: FileRecords",
+        advice="Copy the file again, and compare with kafka-dump-log. If the broker's own file is damaged, its disk or file system is at fault."),
+    _weird("SNAPSHOT_EPOCH_OLD", "records", "warn", "broker", "A ShareUpdate of another snapshot epoch than that of its share partition's last ShareSnapshot before it in the log.", "KIP-932",
+        advice="Readers of the log ignore such an update or apply it to the wrong state. Check if two brokers were leaders of the partition of __share_group_state."),
+    _weird("TOMBSTONE_MISSING", "records", "warn", "broker", "A share partition's state begins again in the log without the tombstone that ends the state before.", "KIP-932",
+        advice="The group or topic was deleted and its state initialized again, but the log does not say so. Check the share coordinator's log at that time."),
 )
 
 

@@ -39,6 +39,10 @@ class NoCapture(UnreadableInput):
     code = "no_capture"
 
 
+class NoPackets(NoCapture):
+    """The input is a request log, and packets are needed."""
+
+
 class Empty(NoCapture):
     """The file has no bytes."""
 

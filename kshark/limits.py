@@ -34,6 +34,16 @@ PAIRS: Final = 200_000
 SORTED_NS: Final = 100_000_000
 SORTED_PACKETS: Final = 20_000
 SORTED_BYTES: Final = 16 << 20
+#: Of a request log: the longest line, the time that rows wait for the line of a request that began before them, and the
+#: bytes of such rows.
+LOG_LINE_BYTES: Final = 1 << 27
+LOGGED_NS: Final = 60_000_000_000
+LOGGED_BYTES: Final = 64 << 20
+#: Correlation ids that are remembered for each client of a request log.
+LOGGED_IDS: Final = 4_096
+#: The time of a line of a request log is that of its writing: requests of different connections that are this close in
+#: time have no known order.
+LOGGED_ORDER_NS: Final = 100_000_000
 #: A silence of the whole capture: a step of its clock would look the same. TCP timestamps decide, in this many packets
 #: before and after it.
 SILENCE_NS: Final = 500_000_000
@@ -176,6 +186,7 @@ BREAKDOWN_CELLS: Final = 4_000_000
 #: Groups of `kshark groups`, their members in all, and the entries of each: its last changes of state and of
 #: coordinator, the last administrative operations that changed it, and the last that only read.
 GROUPS: Final = 10_000
+STORED_WRITES: Final = 1_000_000
 GROUP_MEMBERS: Final = 100_000
 GROUP_CHANGES: Final = 100
 #: Times between events that are kept to tell a silent member from a step of the clock.

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
     UInt8s = NDArray[np.uint8]
 
+#: Link types of rows that are no packets but the request or the response of a line of a broker's request log
+#: (kshark.capture.request_log); pcap has no negative ones. In this order at equal times.
+#: LOGGED_AFTER_GAP is a request before which lines of its client are missing.
+LOGGED_AFTER_GAP: Final = -3
+LOGGED_REQUEST: Final = -2
+LOGGED_RESPONSE: Final = -1
+
 Side = Literal[0, 1]
 Kind = Literal["request", "response", "unknown"]
 Service = Literal["unknown", "kafka", "tls", "http", "other"]
@@ -47,6 +54,11 @@ class PacketBatch:
     frame: Int64s | None = None
     #: Where the packets come from (kshark.capture.origins); None unless it is asked for.
     origin: Int64s | None = None
+
+
+def is_logged(batch: PacketBatch) -> bool:
+    """True if the rows are of a request log; those of packets never stand in the same batch."""
+    return len(batch.link_type) > 0 and int(batch.link_type[0]) < 0
 
 
 class Ends(NamedTuple):
@@ -508,12 +520,16 @@ class Weird(msgspec.Struct, gc=False):
     by_ns: int | None = None
 
 
-class PacketInFile(msgspec.Struct, frozen=True):
-    """A packet in one of several files: its number in the merge, and its file and number there."""
+class PacketInFile(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A packet in one of several files: its number in the merge, and its file and number there.
+
+    `is_line`: the file is a request log, and `frame` the number of a line.
+    """
 
     packet: int
     file: str
     frame: int
+    is_line: bool = False
 
 
 class Witness(msgspec.Struct, gc=False):

@@ -21,7 +21,7 @@ from kshark.codec.masking import Masking
 from kshark.exchange import BodyWitness, Decoders, ExchangeStage
 from kshark.framing import Framing
 from kshark.link import Link
-from kshark.model import Event, PacketBatch, Tick, Weird
+from kshark.model import Event, PacketBatch, Tick, Weird, is_logged
 from kshark.proxy import ProxyStage
 from kshark.reassembly import Reassembly
 from kshark.records import Opening, make_reader
@@ -31,6 +31,7 @@ from kshark.tls import TlsStage
 if TYPE_CHECKING:
     from kshark.embedded import Embedding
     from kshark.names import TopicNames
+    from kshark.requests import LoggedRequests
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,9 @@ class Front:
         self.proxy = ProxyStage()
         self.tls = TlsStage(options.tls_keys)
         self.framing = Framing(BodyWitness(registry), options.kafka_ports, max_request_bytes=options.max_request_bytes)
+        self._registry = registry
+        #: In place of all these stages for a request log; None until there is one.
+        self._requests: LoggedRequests | None = None
 
     def batches(self, items: Iterable[PacketBatch | Weird | Tick]) -> Iterator[list[Event]]:
         """Yield the time line of a whole capture: a batch for each item, and one when the capture ends."""
@@ -85,11 +89,21 @@ class Front:
         if isinstance(item, Tick):
             return self._tick(item)
         if isinstance(item, PacketBatch):
+            if is_logged(item):
+                return [*self._logged().feed(item)]
             self.tls.keys.add(item.secrets)
         segments, weirds = self.link.feed(item)
         chunks = self.reassembly.feed(segments, weirds)
         chunks = self.tls.feed(self.proxy.feed(chunks))
         return [*self.framing.feed(chunks)]
+
+    def _logged(self) -> LoggedRequests:
+        """Return the stage for a request log. Import it only for a capture that is one."""
+        if self._requests is None:
+            from kshark.requests import LoggedRequests
+
+            self._requests = LoggedRequests(self._registry)
+        return self._requests
 
     def _tick(self, item: Tick) -> list[Event]:
         """Let time pass: give up holes, and release what was held for them."""
@@ -104,7 +118,8 @@ class Front:
         weirds = self.link.close()
         chunks = self.reassembly.close(self.link.end, weirds)
         chunks = self.tls.feed(self.proxy.feed(chunks))
-        return [*self.framing.close(chunks)]
+        logged = [] if self._requests is None else self._requests.close()
+        return [*logged, *self.framing.close(chunks)]
 
 
 class Back:

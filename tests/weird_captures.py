@@ -368,6 +368,12 @@ def many_records(bench: Bench) -> list[Path]:
     return fetched(bench, "t", batch_of(*[(None, b"")] * 3))
 
 
+def log_with_other_lines(bench: Bench) -> list[Path]:
+    """A broker's request log with a line of another logger in it."""
+    log = gzip.decompress((CAPTURES / "java-limit.requests.jsonl.gz").read_bytes())
+    return bench.file(log + b"[2026-11-21 03:37:41,218] WARN a line of another logger\n", "kafka-request.log")
+
+
 MAKERS: Final[dict[str, Maker]] = {
     "CAPTURE_CUT": cut,
     "PACKET_LENGTH_INVALID": packet_without_end,
@@ -377,6 +383,8 @@ MAKERS: Final[dict[str, Maker]] = {
     "BLOCK_INVALID": block_of_two_lengths,
     "INTERFACE_UNKNOWN": another_interface,
     "PACKETS_DROPPED": drops,
+    "LOG_LINES_UNREADABLE": log_with_other_lines,
+    "LOGGED_TIMES": log_with_other_lines,
     "PACKETS_SORTED": late_packets,
     "COMPRESSED_CUT": gzip_cut,
     "COMPRESSED_INVALID": gzip_and_more,

@@ -23,6 +23,8 @@ from kshark.analysis.results.deliveries import (
     Holder,
     InFlightRange,
     InFlightState,
+    StoredBatch,
+    StoredWrite,
     held_of,
 )
 from kshark.analysis.results.error_codes import PlacedCode
@@ -85,6 +87,8 @@ __all__ = [
     "SessionStep",
     "ShareSession",
     "ShownStart",
+    "StoredBatch",
+    "StoredWrite",
     "by_client",
     "held_of",
     "in_packet_order",

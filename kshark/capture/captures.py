@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,6 +20,7 @@ from kshark.capture.source import Capture, open_capture
 from kshark.capture.stop import Stop
 from kshark.errors import NoCapture, UnreadableInput, UsageError, Vanished
 from kshark.model import PacketBatch, Weird
+from kshark.units import safe
 
 
 class Captures:
@@ -48,6 +50,23 @@ class Captures:
             self._sources = [open_capture(path, stop=stop, origins=origins) for path in paths]
         else:
             self._sources = [*_lanes(paths, left_out, stop, origins)]
+        #: The names of those that are request logs.
+        self.logs = self._logs()
+
+    def _logs(self) -> frozenset[str]:
+        """Return the names of request logs. Raises UsageError if others are captures of packets."""
+        sources: list[Capture | Lane] = [*self._sources]
+        logs = [
+            self.names[source.index if isinstance(source, Lane) else at]
+            for at, source in enumerate(sources)
+            if source.is_log
+        ]
+        if logs and len(logs) < len(sources):
+            raise UsageError(
+                f"{safe(logs[0])} is a request log, and others are captures of packets; read them apart, since "
+                f"the same messages would count twice"
+            )
+        return frozenset(logs)
 
     @property
     def bytes_read(self) -> int:
@@ -139,7 +158,7 @@ def expand(paths: Sequence[str | Path], left_out: LeftOut | None = None) -> list
     for path in map(named, paths):
         if str(path) != STANDARD_INPUT and files.is_folder(path):
             captures += _below(path, left_out)
-        elif left_out is None or len(paths) == 1 or files.is_pipe(path) or (wrong := _wrong_with(path)) is None:
+        elif left_out is None or len(paths) == 1 or files.is_pipe(path) or (wrong := _looked_at(path).wrong) is None:
             captures.append(path)
         elif isinstance(wrong, Vanished):
             raise wrong  # more likely mistyped
@@ -158,30 +177,41 @@ def need_captures(paths: Sequence[str | Path]) -> None:
 
 
 def _below(folder: str | Path, left_out: LeftOut | None) -> list[str | Path]:
+    """Return the captures below a folder. Request logs count only if none of them has packets: the log of a broker
+    often stands beside a capture of the same messages.
+    """
     contents = files.below(folder)
-    captures = []
-    for path, wrong in zip(contents, files.of_each(_wrong_with, contents), strict=True):
+    captures: list[str | Path] = []
+    logs: list[str | Path] = []
+    for path, (wrong, is_log) in zip(contents, files.of_each(_looked_at, contents), strict=True):
         if wrong is None:
-            captures.append(path)
+            (logs if is_log else captures).append(path)
         elif path == Path(folder):
             raise wrong
         elif left_out is not None and (not isinstance(wrong, NoCapture) or ".pcap" in str(path)):
             left_out(wrong)
         elif not isinstance(wrong, NoCapture):
             raise wrong
-    if not captures:
+    if not captures and not logs:
         raise UnreadableInput(f"{folder}: no capture (pcap or pcapng) in this folder")
-    return captures
+    return captures or logs
 
 
-def _wrong_with(path: str | Path) -> UnreadableInput | None:
-    """Return why it is not a readable capture, by its first bytes; None if it is one."""
+class _Looked(NamedTuple):
+    """A file, by its first bytes: why it is not a readable capture, None if it is one; True if it is a request log."""
+
+    wrong: UnreadableInput | None
+    is_log: bool = False
+
+
+def _looked_at(path: str | Path) -> _Looked:
     try:
-        open_capture(path).close()
+        capture = open_capture(path)
+        capture.close()
     except UnreadableInput as error:
         error.file = printable(path)
-        return error
-    return None
+        return _Looked(error)
+    return _Looked(None, capture.is_log)
 
 
 def _total(paths: Sequence[str | Path]) -> int | None:

@@ -18,7 +18,7 @@ from kshark.capture.pcap import PcapReader
 from kshark.capture.pcapng import PcapngReader
 from kshark.capture.resume_point import START, ResumePoint
 from kshark.capture.series import Series, missed
-from kshark.capture.source import HEAD, reader_for
+from kshark.capture.source import HEAD, packet_reader_for
 from kshark.capture.stop import Stop
 from kshark.errors import Damaged, NoCapture, UnreadableInput
 from kshark.limits import BATCH_BYTES
@@ -55,14 +55,14 @@ class Growing:
             if len(self._head) < HEAD:
                 return
             data, self._head = self._head, b""
-            self._reader = reader_for(data, self._begin)
+            self._reader = packet_reader_for(data, self._begin)
             if self._reader is None:
                 raise NoCapture(f"{self.name}: no capture (pcap or pcapng), but {_kind_of(data, self.name)}")
         yield from self._reader.feed(data)
         while rest := self._reader.rest:  # another capture begins in the same file
             begin = self._reader.resume_point._replace(facts=None)
             yield from self._reader.close()
-            reader = reader_for(rest, begin)
+            reader = packet_reader_for(rest, begin)
             assert reader is not None
             self._reader = reader
             yield from reader.feed(rest)

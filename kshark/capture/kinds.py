@@ -11,6 +11,7 @@ import re
 from typing import Final, NamedTuple
 
 from kshark.capture.formats import FORMATS, MAGIC, begins_pcap, begins_pcapng
+from kshark.records.recognition import begins_segment
 
 #: Bytes of its beginning that show if it is text.
 _TEXT: Final = 512
@@ -106,6 +107,7 @@ TEXTS: Final = (
     TextKind(r"\s*<(\?xml|error)\b", f"an XML document: perhaps the error of a store; {_FETCH}"),
     TextKind(r"\s*\[?\s*\{\s*\"(_index|timestamp)\"", f"JSON that tshark printed; {_RECORD}, or tshark -w"),
     TextKind(r"\s*\{\"packet\": ?\d", "JSON lines that kshark printed; name the capture itself"),
+    TextKind(r".{0,4096}?\{.{0,256}\"requestHeader\"", "a request log, which has no packets; kshark check reads it"),
     TextKind(r"\s*[\[{]\s*[\"{\]}]", "JSON text"),
     TextKind(r"version https://git-lfs", "a Git LFS pointer; fetch the file itself (git lfs pull)"),
     TextKind(r"(.*\n)*?\s+0x0000: ", f"a hex dump that tcpdump printed; {_RECORD}"),
@@ -220,6 +222,10 @@ def _is_netscaler(head: bytes) -> bool:
 
 _ETL: Final = "a Windows event trace (ETL of pktmon or netsh trace); convert it first (pktmon etl2pcap, or etl2pcapng)"
 _FORMS: Final = (
+    (
+        "a log segment of a Kafka broker, which has no packets; kshark read, deliveries and export read it by its name",
+        begins_segment,
+    ),
     (_ETL, _is_etl),
     (f"an Endace ERF capture; {_CONVERT}", _is_erf),
     (f"a NetScaler trace; {_CONVERT}", _is_netscaler),

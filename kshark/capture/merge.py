@@ -85,6 +85,11 @@ class Lane:
     def bytes_read(self) -> int:
         return self._capture.bytes_read
 
+    @property
+    def is_log(self) -> bool:
+        """True if it is a request log."""
+        return self._capture.is_log
+
     def advance(self, read_bytes: int) -> Iterator[Weird]:
         """Load the capture's next batch, None at its end; yield the weirds before it."""
         self._capture.read_bytes = read_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,12 +60,14 @@ class Numbering:
         return self.names[self._file[at]], self._frame[at] + number - self._number[at]
 
 
-def add_places(findings: Iterable[Finding], locate: Locate) -> None:
-    """Set for each finding's witnesses the files that contain their packets."""
+def add_places(findings: Iterable[Finding], locate: Locate, logs: Container[str] = ()) -> None:
+    """Set for each finding's witnesses the files that contain their packets; `logs` are those that are request logs."""
     for witness in (witness_of_finding for finding in findings for witness_of_finding in finding.witness):
         packets = [
             packet for packet in (witness.request_packet, witness.response_packet, witness.packet) if packet is not None
         ]
         witness.places = [
-            PacketInFile(packet, *location) for packet in packets if (location := locate(packet)) is not None
+            PacketInFile(packet, *location, is_line=location[0] in logs)
+            for packet in packets
+            if (location := locate(packet)) is not None
         ]

@@ -21,14 +21,16 @@ from kshark.capture.origins import Origins
 from kshark.capture.paths import STANDARD_INPUT
 from kshark.capture.pcap import PcapReader
 from kshark.capture.pcapng import PcapngReader
+from kshark.capture.request_log import RequestLogReader, begins_request_log
 from kshark.capture.resume_point import START, ResumePoint
 from kshark.capture.snoop import SNOOP, Snoop
 from kshark.capture.stop import Stop
 from kshark.capture.text import text_line
-from kshark.errors import Destroyed, Empty, NoCapture, UnreadableInput
+from kshark.errors import Destroyed, Empty, NoCapture, NoPackets, UnreadableInput
 from kshark.limits import BATCH_BYTES, BATCH_PACKETS, SORTED_NS
 from kshark.model import PacketBatch, Weird
 
+Reader = PcapReader | PcapngReader | RequestLogReader
 #: Bytes needed to recognise a format.
 HEAD: Final = 4
 #: Bytes of the first read: few, since some captures are opened only for their first time.
@@ -121,6 +123,11 @@ class Capture:
         return self._input.bytes_read
 
     @property
+    def is_log(self) -> bool:
+        """True if it is a request log."""
+        return isinstance(self._reader, RequestLogReader)
+
+    @property
     def head(self) -> bytes:
         """The first bytes of the capture, decompressed."""
         return self._head
@@ -176,7 +183,7 @@ class Capture:
             self._reader = reader
             yield from reader.feed(rest)
 
-    def _open(self) -> tuple[bytes, PcapReader | PcapngReader]:
+    def _open(self) -> tuple[bytes, Reader]:
         try:
             head, packed = _head(self._input), ""
             for magic, (called, make) in COMPRESSIONS.items():
@@ -190,7 +197,10 @@ class Capture:
         except (OSError, UnreadableInput) as error:
             raise unreadable(self.name, error) from None
         self._how_destroyed = destroyed(head)
-        reader = reader_for(head, origins=self._origins)
+        try:
+            reader = reader_for(head, origins=self._origins)
+        except NoPackets as error:
+            raise NoPackets(f"{self.name}: {error}") from None
         if reader is not None:
             return head, reader
         if self._how_destroyed is not None:
@@ -227,13 +237,26 @@ def read_bytes(data: bytes, name: str = STANDARD_INPUT) -> Capture:
     return Capture(io.BytesIO(data), name)
 
 
-def reader_for(
+def packet_reader_for(
     head: bytes, begin: ResumePoint[Any] = START, origins: Origins | None = None
 ) -> PcapReader | PcapngReader | None:
-    """Return the reader of a capture with these first bytes; None if they are not a capture's."""
+    """Return the reader of a capture of packets with these first bytes; None if they are not those of one."""
     if head[:HEAD] in FORMATS:
         return PcapReader(begin, origins)
     return PcapngReader(begin, origins) if head[:HEAD] == MAGIC else None
+
+
+def reader_for(head: bytes, begin: ResumePoint[Any] = START, origins: Origins | None = None) -> Reader | None:
+    """Return the reader of a capture with these first bytes; None if they are not a capture's.
+
+    Raises NoPackets if it is a request log and the packets are to be copied (`origins`).
+    """
+    reader = packet_reader_for(head, begin, origins)
+    if reader is not None or not begins_request_log(head):
+        return reader
+    if origins is not None:
+        raise NoPackets("a request log has no packets to copy; capture the traffic to get them")
+    return RequestLogReader(begin)
 
 
 def _head(source: Input) -> bytes:

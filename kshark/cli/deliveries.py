@@ -6,7 +6,7 @@ import re
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from kshark.analysis import APIS, Analyzer, Delivery, DeliveryLog, Holder, InFlightState
 from kshark.api_keys import PRODUCE
@@ -14,6 +14,7 @@ from kshark.cli.apis import registry
 from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.period import time_of
+from kshark.cli.segments import need_log, print_share_states, segments_of, share_states_by_log
 from kshark.cli.source import Source
 from kshark.clusters import Clusters
 from kshark.errors import UsageError
@@ -32,13 +33,21 @@ from kshark.output.sink import Sink
 from kshark.output.spans import Line
 from kshark.pipeline import Options
 from kshark.produced import DeadLetter, Produced, appended_by, dead_letters_in, produced_as
+from kshark.stored_writes import StoredWrites
 from kshark_dissectors.topics import NAMING_APIS
+
+if TYPE_CHECKING:
+    from kshark.output.beside_log import BesideLog
+    from kshark.segments import ShareState
 
 EXAMPLES = (
     "kshark deliveries trace.pcap",
     "kshark deliveries trace.pcap --group g --topic orders --partition 0 --at +12.5s",
     "kshark deliveries trace.pcap --topic orders --partition 0 --offset 4711",
     "kshark deliveries trace.pcap --holders",
+    "kshark deliveries trace.pcap -V",
+    "kshark deliveries trace.pcap --log __share_group_state-0/00000000000000000000.log",
+    "kshark deliveries __share_group_state-0/00000000000000000000.log",
 )
 
 Listed = TypeVar("Listed", bound=Delivery | InFlightState | Holder)
@@ -64,13 +73,35 @@ def arguments(parser: Parser) -> None:
         action="store_true",
         help="holders of records, since when, and what blocks the start offset",
     )
+    parser.add_argument(
+        "-V",
+        dest="verbose",
+        action="store_true",
+        help="below each change the WriteShareGroupState with which the leader stored it",
+    )
+    parser.add_argument(
+        "--log",
+        action="append",
+        default=[],
+        metavar="SEGMENT",
+        help="state at the end beside that by a log segment of __share_group_state, or a folder of them",
+    )
 
 
 def run(args: Namespace) -> int:
+    if (segments := segments_of(args)) is not None:
+        return print_share_states(segments, args)
     if args.at is not None:
         _moment(args.at, 0)
+    if args.log and (args.offset is not None or args.holders):
+        raise UsageError("--log shows states of share partitions; leave out --offset and --holders")
+    if args.log:
+        need_log(args)
     of_one = args.offset is not None  # the headers of dead letters name the original record
-    options = Options(records=of_one, payload=of_one, bodies=APIS | NAMING_APIS | _produced(args))
+    # Batch headers show which records were aborted.
+    options = Options(
+        records=True if of_one else "checked", payload=of_one, bodies=APIS | NAMING_APIS | _produced(args)
+    )
     for _ in each(args, options, _show, stops=True):
         pass
     return 0
@@ -82,21 +113,39 @@ def _produced(args: Namespace) -> frozenset[int]:
 
 def _show(source: Source, args: Namespace, sink: Sink) -> None:
     reading = _Reading(source, args)
-    if args.holders or args.at is not None:
-        for _ in reading:
-            pass
-        now_ns = reading.now_ns
-        holders = reading.named(reading.analyzer.holders(now_ns))
-        states = reading.named(reading.analyzer.in_flight(now_ns))
-        if args.format == "text" and not args.quiet:
-            sink.lines([moment_line(now_ns, at_end=reading.over)])
-        if args.holders:
-            _print(sink, args, holders, lambda: holder_lines(holders, now_ns, sink.width))
-        else:
-            _print(sink, args, states, lambda: state_lines(states, holders, sink.width))
-        reading.print_others()
+    if args.log:
+        _show_beside_log(reading, args, sink)
         return
-    deliveries = reading.named(delivery for delivery in reading if source.includes_time(delivery.time_ns))
+    if args.holders or args.at is not None:
+        _show_states(reading, args, sink)
+    else:
+        _show_changes(reading, args, sink)
+    reading.print_others()
+
+
+def _show_states(reading: _Reading, args: Namespace, sink: Sink) -> None:
+    """Print the states at the end, or at the moment of `--at`, or with `--holders` who holds the records."""
+    for _ in reading:
+        pass
+    now_ns = reading.now_ns
+    holders = reading.named(reading.analyzer.holders(now_ns))
+    states = reading.named(reading.analyzer.in_flight(now_ns))
+    if args.format == "text" and not args.quiet:
+        sink.lines([moment_line(now_ns, at_end=reading.over)])
+    if args.holders:
+        _print(sink, args, holders, lambda: holder_lines(holders, now_ns, sink.width))
+    else:
+        _print(sink, args, states, lambda: state_lines(states, holders, sink.width))
+
+
+def _show_changes(reading: _Reading, args: Namespace, sink: Sink) -> None:
+    """Print each change of a delivery; with `--offset` the history of one record."""
+    every = [*reading]
+    apart = 0
+    if reading.writes is not None:
+        reading.writes.attach(every)
+        apart = reading.writes.apart
+    deliveries = reading.named(delivery for delivery in every if reading.includes(delivery.time_ns))
     if args.offset is not None:
         deliveries = [delivery for delivery in deliveries if delivery.has(args.offset)]
         produced = reading.produced()
@@ -104,15 +153,28 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
             sink.lines(produced_lines(produced, args.offset, clusters=reading.has_clusters))
         elif not args.quiet:
             sink.json(produced)
-    _print(sink, args, deliveries, lambda: delivery_lines(deliveries, sink.width, offset=args.offset))
+    _print(sink, args, deliveries, lambda: delivery_lines(deliveries, sink.width, offset=args.offset, apart=apart))
     if args.offset is not None:
         letters = reading.dead_letters()
         _print(sink, args, letters, lambda: dead_letter_lines(letters, clusters=reading.has_clusters))
-    reading.print_others()
+
+
+def _show_beside_log(reading: _Reading, args: Namespace, sink: Sink) -> None:
+    """Print the states at the end, or at the moment of `--at`, beside those by the log up to then."""
+    from kshark.output.beside_log import beside_lines  # only needed with --log
+
+    for _ in reading:
+        pass
+    now_ns = reading.now_ns
+    states = reading.named(reading.analyzer.in_flight(now_ns))
+    beside = reading.beside(states, share_states_by_log(args, now_ns))
+    if args.format == "text" and not args.quiet:
+        sink.lines([moment_line(now_ns, at_end=reading.over)])
+    _print(sink, args, beside, lambda: beside_lines(beside))
 
 
 def _print(
-    sink: Sink, args: Namespace, items: Sequence[Listed | DeadLetter], lines: Callable[[], Iterable[Line]]
+    sink: Sink, args: Namespace, items: Sequence[Listed | DeadLetter | BesideLog], lines: Callable[[], Iterable[Line]]
 ) -> None:
     if args.quiet:
         return
@@ -132,6 +194,8 @@ class _Reading:
         #: True if the capture ended before the moment of `--at`, or without `--at`.
         self.over = False
         self._clusters = Clusters()
+        #: The leaders' writes, if they are shown.
+        self.writes = StoredWrites(self._clusters) if args.verbose or args.format == "json" else None
         #: Each with the broker's address.
         self._produced: list[tuple[str, Produced]] = []
         self._dead_letters: list[tuple[str, DeadLetter]] = []
@@ -174,11 +238,17 @@ class _Reading:
             if message is not None:
                 self._names.learn(message)
                 self._clusters.learn(message)
+        if self.writes is not None:
+            self.writes.feed(event)
         if self._args.offset is not None and event.request is not None and event.request.api_key == PRODUCE:
             for appended in appended_by(event):
                 broker, offset = event.request.broker, self._args.offset
                 self._produced += ((broker, batch) for batch in produced_as(appended, offset))
                 self._dead_letters += ((broker, letter) for letter in dead_letters_in(appended, offset))
+
+    def includes(self, time_ns: int) -> bool:
+        """True if the options of the command select this time."""
+        return self._source.includes_time(time_ns)
 
     @property
     def has_clusters(self) -> bool:
@@ -223,6 +293,20 @@ class _Reading:
                 self._others.add(of(item))
         self._has_selected |= bool(selected)
         return selected
+
+    def beside(self, states: Sequence[InFlightState], stored: Sequence[ShareState]) -> list[BesideLog]:
+        """Return the states by packets and by the log of each share partition that one of them has."""
+        from kshark.output.beside_log import BesideLog  # only needed with --log
+
+        by_key: dict[tuple[str | None, str, int], BesideLog] = {}
+        for state in states:
+            key = state.group_id, state.topic_id, state.partition
+            by_key[key] = BesideLog(*key, state.topic, state, None)
+        for kept in stored:
+            topic, own = self._names.by_id.get(kept.topic_id), (kept.group_id, kept.topic_id, kept.partition)
+            if self.selects(topic, kept.topic_id, kept.partition) and self._args.group in (None, kept.group_id):
+                by_key.setdefault(own, BesideLog(*own, topic, None, None)).by_log = kept
+        return [*by_key.values()]
 
     def print_others(self) -> None:
         """Print which share partitions exist if none is selected: most likely a name is mistyped."""

@@ -15,6 +15,7 @@ from kshark.capture.host import host_of
 from kshark.cli.each import captures_of, run_all
 from kshark.cli.parser import Parser, add_captures, add_payload, count
 from kshark.cli.resting import Resting
+from kshark.cli.segments import SegmentReading, segments_of
 from kshark.cli.shown import add_filter, display_filter
 from kshark.cli.source import Source, print_notes
 from kshark.cli.tls import digest_of_keys
@@ -38,6 +39,7 @@ EXAMPLES = (
     "kshark export trace.pcap -o tables",
     "kshark export captures/ --each -o tables --records",
     "kshark export captures/ --each -o s3://bucket/tables --resume",
+    "kshark export __share_group_state-0/00000000000000000000.log -o tables",
     "duckdb -c \"select api, count(*) from 'tables/exchanges/*.parquet' group by 1\"",
 )
 
@@ -112,6 +114,8 @@ def run(args: Namespace) -> int:
         raise UsageError("Parquet needs pyarrow: pip install 'kshark[parquet]'") from None
     without_pandas()
     _folder(args)  # report a wrong option before reading anything
+    if (segments := segments_of(args)) is not None:
+        return _export_segments(segments, args)
     wanted = display_filter(args)
     opened = args.with_records or (wanted is not None and wanted.needs.records)
     opening: Opening = (opened or "headers") if args.records else "checked"
@@ -127,6 +131,34 @@ def run(args: Namespace) -> int:
         with closing(run_all(args, work, items, captures)) as made:
             for parts in commits(chain(left_out(export, args), chain.from_iterable(made)), every):
                 export.commit(parts)
+    return close(export, args, "kshark")
+
+
+def _export_segments(segments: Sequence[str], args: Namespace) -> int:
+    """Write the records of coordinators' logs in log segments; each segment counts as a capture without packets."""
+    from kshark.output.parquet_part import PartWriter
+
+    args.with_records = True
+    with folder_of(args, options_of(args)) as export:
+        part = PartWriter(export.attempt)
+        for name, path in zip(export.names([[path] for path in segments]), segments, strict=True):
+            reading = SegmentReading([path], args)
+            try:
+                capture = export.attempt.capture(name, [path])
+                if capture is None:
+                    part.skip()
+                    continue
+                part.begin(capture)
+                for batches in reading:
+                    for stored in batches:
+                        part.stored(stored.topic, stored.partition, [stored.batch])
+                part.end(0)
+            except UnreadableInput as error:
+                if len(segments) == 1:
+                    raise
+                part.fault(name, error)
+            reading.print_notes()
+        export.commit([part.close()])
     return close(export, args, "kshark")
 
 

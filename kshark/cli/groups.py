@@ -10,7 +10,7 @@ from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.shown import add_filter, display_filter, filtered
 from kshark.cli.source import Source
-from kshark.groups import APIS, GroupKey, Groups
+from kshark.groups import APIS, OFFSET_APIS, GroupKey, Groups
 from kshark.model import Exchange
 from kshark.output.groups import group_lines, total_line
 from kshark.output.sink import Sink
@@ -39,21 +39,22 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
-    read = Options(records=False, bodies=APIS | NAMING_APIS | {API_VERSIONS}, embedded=True)
-    for _ in each(args, replace(filtered(read, args), records=False), _show, stops=True):
+    read = Options(records=False, bodies=APIS | OFFSET_APIS | NAMING_APIS | {API_VERSIONS}, embedded=True)
+    # Headers of batches show how many offsets a Produce takes, and with that the ends of partitions.
+    for _ in each(args, replace(filtered(read, args), records="headers"), _show, stops=True):
         pass
     return 0
 
 
 def _show(source: Source, args: Namespace, sink: Sink) -> None:
-    groups, wanted, passed = Groups(), display_filter(args), set[GroupKey]()
+    names = {} if source.names is None else source.names.by_id
+    groups, wanted, passed = Groups(names), display_filter(args), set[GroupKey]()
     for page in source:
         for event in page:
             changed = groups.feed(event)
             if changed and wanted is not None and isinstance(event, Exchange) and wanted.takes(event):
                 passed.update(changed)
     groups.close()
-    names = {} if source.names is None else source.names.by_id
     listed = groups.listed(names, None if wanted is None else passed)
     if args.format == "json":
         sink.json([] if args.quiet else listed)

@@ -13,6 +13,7 @@ from kshark.attributes import ATTRIBUTES, Attribute, Values
 from kshark.cli.apis import registry
 from kshark.cli.each import captures_of, each
 from kshark.cli.parser import Parser, add_captures, add_format, add_payload, count
+from kshark.cli.segments import print_batches, segments_of
 from kshark.cli.shown import add_filter, display_filter, fields, filtered, with_needs
 from kshark.cli.source import Source
 from kshark.errors import UsageError
@@ -35,6 +36,7 @@ EXAMPLES = (
     "kshark read trace.pcap --since +10s --until +20s",
     "kshark read trace.pcap -Y 'kafka.client_id == billing-3' -w billing-3.pcapng",
     "kshark read -r monday.pcap -r tuesday.pcap -d tcp.port==9095,kafka",
+    "kshark read __consumer_offsets-12/00000000000000000000.log",
 )
 
 Print = Callable[[Sequence[Message]], None]
@@ -69,6 +71,8 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
+    if (segments := segments_of(args)) is not None:
+        return print_batches(segments, args)
     if args.output is not None:
         return _write(args)
     printing(args, Sink(sys.stdout))  # report a wrong option before reading anything

@@ -122,8 +122,8 @@ class Source:
 
     def place(self, findings: Iterable[Finding]) -> None:
         """Set the file and frame of each finding's witnesses, if the packet numbers do not show them."""
-        if self.locate is not None:
-            add_places(findings, self.locate)
+        if self._captures is not None and self.locate is not None:
+            add_places(findings, self.locate, self._captures.logs)
 
     @property
     def is_pipe(self) -> bool:

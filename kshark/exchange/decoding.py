@@ -17,16 +17,19 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kshark import limits
-from kshark.api_keys import SHARE_FETCH
+from kshark.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from kshark.codec import Reader, compile_reader, interpret
 from kshark.codec.masking import Masking, masks_of
 from kshark.exchange.owner import Owner, owner_names, owner_reader
 from kshark.model import OWNER
-from kshark.records import RecordsReader
+from kshark.records import NOTHING_KEPT, Kept, RecordsReader
 from kshark.registry import Registry
 from kshark.schema import NEVER, Api, Layout, Sasl
 
 _INT16: Final = Struct(">h").unpack_from
+#: What rules need of the headers of record batches.
+_KEPT_OF_REQUESTS: Final = {PRODUCE: Kept(produced=True)}
+_KEPT_OF_ANSWERS: Final = {FETCH: Kept(spans=True, produced=True), SHARE_FETCH: Kept(spans=True)}
 
 
 class ReadBody(NamedTuple):
@@ -134,7 +137,11 @@ class Decoders(dict[int, Decoder]):
             None if layout_version == version else "VERSION_UNKNOWN",
             api.request_header_version(layout_version),
             api.response_header_version(layout_version),
-            _as_far_as_it_fits(self._body(api.request, layout_version), version, layout_version)
+            _as_far_as_it_fits(
+                self._body(api.request, layout_version, _KEPT_OF_REQUESTS.get(api.key, NOTHING_KEPT)),
+                version,
+                layout_version,
+            )
             if wanted
             else _unasked(api, layout_version),
             self._response(api, version, layout_version) if wanted else _UNASKED,
@@ -169,7 +176,9 @@ class Decoders(dict[int, Decoder]):
 
     def _response(self, api: Api, version: int, layout_version: int) -> BodyReader:
         usual = _as_far_as_it_fits(
-            self._body(api.response, layout_version, spanned=api.key == SHARE_FETCH), version, layout_version
+            self._body(api.response, layout_version, _KEPT_OF_ANSWERS.get(api.key, NOTHING_KEPT)),
+            version,
+            layout_version,
         )
         if api.repeated:
             usual = _remembered(usual)
@@ -186,10 +195,10 @@ class Decoders(dict[int, Decoder]):
             lambda buffer, at, end: of(buffer, at, end).exactly(buffer, at, end),
         )
 
-    def _body(self, layout: Layout, version: int, *, spanned: bool = False) -> BodyReader:
-        """Return the reader of a layout; `spanned`: records that stay closed get their spans."""
+    def _body(self, layout: Layout, version: int, kept: Kept = NOTHING_KEPT) -> BodyReader:
+        """Return the reader of a layout; `kept`: what records that stay closed get of their headers."""
         records = self._records
-        read = partial(records, spanned=True) if spanned else records
+        read = records if kept is NOTHING_KEPT else partial(records, kept=kept)
 
         def exactly(buffer: bytes, at: int, end: int) -> ReadBody:
             records.discard()

@@ -13,18 +13,24 @@ from kshark.groups.listed import (
     AcknowledgementStyle,
     Assigned,
     Coordinator,
+    GroupOffset,
+    GroupSetting,
     GroupState,
     ListedGroup,
     ListedMember,
     MemberEnd,
 )
+from kshark.groups.offsets import OFFSET_APIS
 
 __all__ = [
     "APIS",
+    "OFFSET_APIS",
     "AcknowledgementStyle",
     "Assigned",
     "Coordinator",
     "GroupKey",
+    "GroupOffset",
+    "GroupSetting",
     "GroupState",
     "Groups",
     "ListedGroup",

@@ -39,8 +39,10 @@ from kshark.api_keys import (
 from kshark.clusters import Clusters
 from kshark.groups import classic, coordinators, descriptions, heartbeats
 from kshark.groups.expiry import expire, silence_of
-from kshark.groups.listed import Assigned, ListedGroup, ListedMember, Silence
+from kshark.groups.listed import Assigned, GroupOffset, GroupSetting, ListedGroup, ListedMember, Silence
+from kshark.groups.log_ends import LogEnds
 from kshark.groups.missing import missing_of
+from kshark.groups.offsets import OFFSET_APIS, GroupOffsets
 from kshark.groups.silence import Traffic
 from kshark.groups.table import Group, GroupExchange, GroupTable
 from kshark.model import Event, Exchange, Message
@@ -73,10 +75,15 @@ TOPIC_CHANGES: Final = frozenset({CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITION
 
 class Groups:
     """Collect the groups of a capture: `feed` takes events in the order of the time line and returns the groups that an
-    event is about, `listed` returns all groups. Groups of different clusters are different, even with the same id."""
+    event is about, `listed` returns all groups. Groups of different clusters are different, even with the same id.
 
-    def __init__(self) -> None:
+    `names`: topic names by id, read as they become known. With them the offsets of groups are listed too, if the bodies
+    of OFFSET_APIS are decoded.
+    """
+
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
         self._clusters = Clusters()
+        self._ends = None if names is None else LogEnds(names)
         self._traffic = Traffic()
         self._of = {0: _Cluster(self._traffic)}
 
@@ -95,7 +102,9 @@ class Groups:
             self._clusters.learn(event.response)
         number = self._clusters.number(event.flow.broker)
         cluster = self._of.get(number) or self._of.setdefault(number, _Cluster(self._traffic))
-        return [(number, group_id) for group_id in cluster.feed(event)]
+        if self._ends is not None:
+            self._ends.feed(event, number)
+        return [(number, group_id) for group_id in cluster.feed(event, offsets=self._ends is not None)]
 
     def close(self) -> None:
         """End the events, and with them the operations of administrators."""
@@ -112,10 +121,22 @@ class Groups:
             for group_id, group in one.table.groups.items()
         ]
         return [
-            _listed(group, names, self._clusters.id(number), self._of[number].table)
+            _listed(
+                group, names, self._clusters.id(number), self._of[number].table, self._offsets(number, group, names)
+            )
             for group_id, number, group in sorted(every, key=itemgetter(0, 1))
             if group.is_known and (only is None or (number, group_id) in only)
         ]
+
+    def _offsets(self, number: int, group: Group, names: Mapping[str, str]) -> list[GroupOffset]:
+        ends = self._ends
+        return [] if ends is None else self._of[number].offsets.of(group.group_id, ends, number, names)
+
+    def setting(self, group: GroupKey, name: str) -> GroupSetting | None:
+        """Return a setting of a share group; None if the capture does not show it."""
+        cluster, group_id = group
+        shown = self._of[cluster].table.settings.of(group_id, "share") if cluster in self._of else []
+        return next((setting for setting in shown if setting.name == name), None)
 
     def presence(self) -> dict[GroupKey, dict[str, bool | None]]:
         """Return whether each member of each share group is in it now; None: the capture does not show it.
@@ -143,10 +164,11 @@ class _Cluster:
 
     def __init__(self, traffic: Traffic) -> None:
         self.table = GroupTable(traffic)
+        self.offsets = GroupOffsets()
         self._administration = Administration()
 
-    def feed(self, event: Event) -> Sequence[str]:
-        """Return the ids of the groups that an event is about."""
+    def feed(self, event: Event, *, offsets: bool = False) -> Sequence[str]:
+        """Return the ids of the groups that an event is about. `offsets`: take offsets of groups too."""
         for operation in self._take(self._administration.feed(event)):
             group = self.table.of(operation.group_id)
             if operation.in_sight and operation.operation not in READS and group.latest.type is None:
@@ -154,8 +176,11 @@ class _Cluster:
                 group.become(Moment(operation.packet, operation.time_ns), "inferred", type="share")
         if isinstance(event, Exchange):
             self.table.sight.feed(event)
-        if not isinstance(event, Exchange) or (request := event.request) is None:
+        if not isinstance(event, Exchange) or event.request is None:
             return ()
+        return self._exchange(event, event.request, offsets=offsets)
+
+    def _exchange(self, event: Exchange, request: Message, *, offsets: bool) -> Sequence[str]:
         handled = request.api_key if isinstance(request.api_key, int) else -1
         handler = _HANDLERS.get(handled)
         if handled in TOPIC_CHANGES:
@@ -164,15 +189,18 @@ class _Cluster:
             return ()
         answer = event.response.body if event.response is not None and is_whole(event.response) else None
         since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
+        client_id = request.client_id if isinstance(request.client_id, str) else None
+        exchange = GroupExchange(event.flow, handled, client_id, request.body, answer, since, at)
         if handled in CONFIG_APIS:
-            self.table.configured(handled, request.body, answer, at)
+            self.table.configured(exchange)
+        if offsets and handled in OFFSET_APIS:
+            self.offsets.feed(exchange)
         if handler is None:
             return _administered(request) if handled in ADMINISTRATION_APIS else ()
         named = self.table.groups.get(getattr(request.body, "group_id", None) or "")
         if named is not None:
             expire(self.table, named, getattr(request.body, "member_id", None))
-        client_id = request.client_id if isinstance(request.client_id, str) else None
-        return handler(self.table, GroupExchange(event.flow, handled, client_id, request.body, answer, since, at))
+        return handler(self.table, exchange)
 
     def close(self) -> None:
         """End the events, and with them the operations of administrators."""
@@ -191,7 +219,9 @@ def _administered(request: Message) -> Sequence[str]:
     return [one.group_id for one in named]
 
 
-def _listed(group: Group, names: Mapping[str, str], cluster_id: str | None, table: GroupTable) -> ListedGroup:
+def _listed(
+    group: Group, names: Mapping[str, str], cluster_id: str | None, table: GroupTable, offsets: list[GroupOffset]
+) -> ListedGroup:
     latest = group.latest
     return ListedGroup(
         group_id=group.group_id,
@@ -211,6 +241,8 @@ def _listed(group: Group, names: Mapping[str, str], cluster_id: str | None, tabl
         operations_left_out=group.operations_left_out,
         cluster_id=cluster_id,
         not_captured=[*missing_of(group, table.sight)],
+        settings=table.settings.of(group.group_id, latest.type),
+        offsets=offsets,
     )
 
 

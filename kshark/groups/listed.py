@@ -24,6 +24,14 @@ TimeoutSource = Literal["join", "config", "default"]
 ExpiryProof = Literal["session_timeout", "assigned_to_others", "epoch", "instance", "not_listed"]
 
 
+#: What has a group's setting: the group itself; its brokers, for all groups without their own; nobody, so Kafka's
+#: default or the brokers' counts, as DescribeConfigs said.
+SettingSource = Literal["group", "broker", "default"]
+
+
+OffsetSource = Literal["committed", "fetched", "described"]
+
+
 class GroupState(msgspec.Struct):
     """The state of a group from a packet on, in Kafka's words; null: unknown.
 
@@ -138,6 +146,36 @@ class ListedMember(msgspec.Struct):
     silent: Silence | msgspec.UnsetType = msgspec.UNSET
 
 
+class GroupSetting(msgspec.Struct):
+    """A setting of a group, and the packet that showed its value first. An administrator outside the capture may have
+    changed it since. `value`: null if the answer hides it."""
+
+    name: str
+    value: str | None
+    source: SettingSource
+    packet: int
+    time_ns: int
+
+
+class GroupOffset(msgspec.Struct):
+    """How far a group has read a partition, and the packet that shows it.
+
+    `offset`: the committed offset of a consumer or classic group, the start offset of a share group. `end_offset`: the
+    end of the partition, as last shown by a Produce, Fetch or ListOffsets; the real end may be higher. `lag`: as the
+    answer has it, else from `end_offset`; null if it is unknown. `source`: committed (OffsetCommit), fetched
+    (OffsetFetch), described (DescribeShareGroupOffsets)."""
+
+    topic_id: str | None
+    topic: str
+    partition: int
+    offset: int
+    end_offset: int | None
+    lag: int | None
+    packet: int
+    time_ns: int
+    source: OffsetSource
+
+
 class ListedGroup(msgspec.Struct):
     """One group: its state at the end, and in `history` a row for each change.
 
@@ -145,6 +183,7 @@ class ListedGroup(msgspec.Struct):
     it. `operations`: administrative operations, in the order of their requests. `history_left_out`, `members_left_out`
     and `operations_left_out` count the dropped changes, members and operations. `cluster_id`: null if no Metadata
     answer has it. `not_captured`: the missing parts of a share group's traffic, and what is unknown without them.
+    `settings`: by name, as far as the capture shows them. `offsets`: by topic and partition, likewise.
     """
 
     group_id: str
@@ -164,3 +203,5 @@ class ListedGroup(msgspec.Struct):
     operations_left_out: int = 0
     cluster_id: str | None = None
     not_captured: list[str] = []
+    settings: list[GroupSetting] = []
+    offsets: list[GroupOffset] = []

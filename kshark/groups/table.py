@@ -24,6 +24,7 @@ from kshark.groups.listed import (
     Source,
     Tasks,
 )
+from kshark.groups.settings import GroupSettings
 from kshark.groups.sight import Sight
 from kshark.groups.silence import Life, Timeouts, Traffic
 from kshark.groups.styles import Style
@@ -263,6 +264,7 @@ class GroupTable:
         self.sight = Sight()
         self.traffic = traffic
         self.timeouts = Timeouts()
+        self.settings = GroupSettings()
         #: The time of the last change of any topic.
         self.topics_changed_ns = 0
         self.groups: OrderedDict[str, Group] = OrderedDict()
@@ -282,10 +284,11 @@ class GroupTable:
             self.groups.move_to_end(group_id)
         return group
 
-    def configured(self, api_key: int, request: Any, answer: Any, at: Moment) -> None:
+    def configured(self, exchange: GroupExchange) -> None:
         """Take an exchange about settings: with other timeouts, sessions may be over earlier."""
-        changes = self.timeouts.changes
-        self.timeouts.learn(api_key, request, answer, at)
+        changes, seen = self.timeouts.changes, (exchange.api_key, exchange.request, exchange.answer, exchange.at)
+        self.settings.learn(*seen, exchange.flow.broker)
+        self.timeouts.learn(*seen)
         if self.timeouts.changes > changes:
             for group in self.groups.values():
                 group.next_due_ns = 0

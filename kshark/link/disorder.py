@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 #: Codes of events within whose `by_ns` packets of different connections have no order.
-DISORDERS: Final = frozenset({"TIME_DISORDER", "ACKED_UNSEEN", "CAPTURES_OVERLAP"})
+DISORDERS: Final = frozenset({"TIME_DISORDER", "ACKED_UNSEEN", "CAPTURES_OVERLAP", "LOGGED_TIMES"})
 #: Codes of events that make durations doubtful, or certain again.
 CLOCK_DOUBTS: Final = frozenset({"CLOCK_STEP", "CLOCK_STOPPED", "SILENCE_UNPROVED", "SILENCE_PROVED"})
 
@@ -42,6 +42,12 @@ def acked_unseen(flow: int, side: Side, packet: int, time_ns: int, since: int, m
 def overlap(packet: int, time_ns: int, most_ns: int) -> Weird:
     """Captures overlap in time up to this packet: their clocks may differ by up to `most_ns`."""
     return Weird("CAPTURES_OVERLAP", "capture", packet, time_ns, _by(most_ns), by_ns=most_ns)
+
+
+def logged_times(packet: int, time_ns: int) -> Weird:
+    """The rows from this one on are of a request log, whose times are those of its lines."""
+    most_ns = limits.LOGGED_ORDER_NS
+    return Weird("LOGGED_TIMES", "capture", packet, time_ns, _by(most_ns), by_ns=most_ns)
 
 
 def step(packet: int, time_ns: int, before: int, by_ns: int, at: int) -> Weird:

@@ -9,10 +9,10 @@
 
 from __future__ import annotations
 
+from kshark.groups.log_ends import LogEnds
 from kshark.metrics.counting import APIS, ShareCounting, ShareEvents
 from kshark.metrics.counts import Counted, CountedByGroup, CountedSpan, GroupKey, MemberCounts, PartitionCounts
 from kshark.metrics.listed import ListedGroup, ListedMember, ListedMetrics, ListedPartition, listed
-from kshark.metrics.log_ends import LogEnds
 from kshark.metrics.metric import Metric
 from kshark.metrics.rows import METRICS
 

@@ -34,6 +34,7 @@ from kshark.metrics.counts import (
     UNANSWERED,
     UNREAD,
     Counted,
+    GroupCounts,
     GroupKey,
     MemberCounts,
     PartitionCounts,
@@ -313,6 +314,8 @@ class ShareEvents:
         if response is not None and isinstance(response.latency_ns, int) and self._counts(exchange):
             group = self._to.group(self._group(request.body.group_id, request.broker))
             (group.writes if request.api_key == WRITE_SHARE_GROUP_STATE else group.loads).add(response.latency_ns)
+            if request.api_key == READ_SHARE_GROUP_STATE and is_whole(response):
+                _unset(group, response)
 
     def _member(self, exchange: Exchange, request: Message) -> MemberCounts:
         body = request.body
@@ -354,6 +357,10 @@ class ShareCounting(ShareEvents):
         for member, until_ns in self._open:
             member.waiting += until_ns >= self._last_ns
         self._groups.close()
+        for group, of_group in self._to.groups.items():
+            reset = self._groups.setting((group.cluster, group.group_id or ""), "share.auto.offset.reset")
+            if reset is not None:
+                of_group.reset.put(reset.time_ns, reset.value)
         presence = self._groups.presence()
         for (group, member_id), member_counts in self._to.members.items():
             members = presence.get((group.cluster, group.group_id or ""), {})
@@ -362,6 +369,15 @@ class ShareCounting(ShareEvents):
         self._sessions(self._analyzer.listed())
         self._to.clusters.update(self.clusters.ids)
         return self._to
+
+
+def _unset(group: GroupCounts, response: Message) -> None:
+    """Note the partitions of a ReadShareGroupState answer without a stored start offset."""
+    for topic in response.body.results or ():
+        for partition in topic.partitions or ():
+            if not partition.error_code and partition.start_offset < 0 and len(group.unset) < limits.SESSION_PARTITIONS:
+                group.unset.add(PartitionId(topic.topic_id, partition.partition))
+                group.unset_last.put(response.time_ns)
 
 
 def _by_partition(topics: Any) -> dict[PartitionId, Any]:

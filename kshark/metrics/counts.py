@@ -190,11 +190,18 @@ class Epochs:
 
 @dataclass(slots=True)
 class GroupCounts(Summed):
-    """Counts of a group's coordinators: writes and reads of its state by partition leaders, and epochs."""
+    """Counts of a group's coordinators: writes and reads of its state by partition leaders, and epochs.
+
+    `unset`: partitions whose leader read that no start offset is stored; `unset_last`: the last such time. `reset`: the
+    value of share.auto.offset.reset, and the time at which the capture shows it.
+    """
 
     writes: Percentiles = field(default_factory=Percentiles)
     loads: Percentiles = field(default_factory=Percentiles)
     epochs: Epochs = field(default_factory=Epochs)
+    unset: set[PartitionId] = field(default_factory=set)
+    unset_last: Latest = field(default_factory=Latest)
+    reset: Latest = field(default_factory=Latest)
 
 
 class CountedSpan:

@@ -8,7 +8,16 @@ from typing import TypeVar
 
 import msgspec
 
-from kshark.metrics.counts import OUTCOMES, Counted, CountedSpan, GroupKey, MemberCounts, PartitionCounts, PartitionId
+from kshark.metrics.counts import (
+    OUTCOMES,
+    Counted,
+    CountedSpan,
+    GroupCounts,
+    GroupKey,
+    MemberCounts,
+    PartitionCounts,
+    PartitionId,
+)
 from kshark.metrics.metric import Metric, Number
 from kshark.metrics.rows import ALL, GROUP, MEMBER, PARTITION, AllTotals, GroupTotals
 from kshark.metrics.trouble import trouble_of
@@ -63,6 +72,7 @@ class ListedGroup(msgspec.Struct):
     """A share group.
 
     `members_metrics`: the members' metrics for all members together. `cluster_id`: null without a Metadata response.
+    `begins`: a sentence about partitions that begin at the end of the log; null if none does.
     """
 
     group_id: str | None
@@ -71,6 +81,7 @@ class ListedGroup(msgspec.Struct):
     members: list[ListedMember]
     partitions: list[ListedPartition]
     cluster_id: str | None = None
+    begins: str | None = None
 
 
 class ListedMetrics(msgspec.Struct):
@@ -132,7 +143,28 @@ def _group(
             )
         ],
         counted.clusters.get(group.cluster),
+        _begins(counted.groups[group]),
     )
+
+
+def _begins(group: GroupCounts) -> str | None:
+    """Return where partitions without a stored start offset begin, unless that is the log's beginning.
+
+    A value that the capture shows only after they began may be another one than they began with.
+    """
+    count, known_ns, began_ns = len(group.unset), group.reset.time_ns, group.unset_last.time_ns
+    if not count or began_ns is None:
+        return None
+    many = f"{count:,} {'share partition' if count == 1 else 'share partitions'}"
+    one = count == 1
+    if known_ns is None or known_ns > began_ns:
+        return (
+            f"{many} had no stored start offset: by Kafka's default {'it begins' if one else 'they begin'} at the end "
+            "of the log, but the capture does not show share.auto.offset.reset of the group"
+        )
+    if group.reset.value != "latest":
+        return None
+    return f"{many} {'begins' if one else 'begin'} at the end of the log: share.auto.offset.reset is latest"
 
 
 def _member(

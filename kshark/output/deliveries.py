@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kshark.analysis import Delivery, Holder, InFlightRange, InFlightState
-from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, Span
+from kshark.analysis import Delivery, Holder, InFlightRange, InFlightState, StoredBatch, StoredWrite
+from kshark.error_names import ERROR_NAMES
+from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, Span, folded
 from kshark.output.text_table import Cell, Column, cropped, table
 from kshark.units import clock, counted, duration, number, safe
 
@@ -24,6 +25,8 @@ _STYLES: Final = {
 #: Columns of a change that move below its row in a narrow terminal.
 _BELOW: Final = Column("records of", elastic=10), Column("in flight afterwards", elastic=20, drop=1)
 _INDENT: Final = 8
+#: What shows a start offset that the leader has not stored yet.
+_SOURCES: Final = {"seen": "records", "aborted": "aborted records", "passed_over": "offsets passed over"}
 #: Most ranges in flight in one row.
 _SHOWN: Final = 12
 _CHANGES: Final = (
@@ -58,23 +61,38 @@ _HOLDERS: Final = (
 )
 
 
-def delivery_lines(deliveries: Sequence[Delivery], width: int | None, *, offset: int | None = None) -> Iterator[Line]:
-    """Return a row for each change, then their number; with `offset` the history of that record."""
+def delivery_lines(
+    deliveries: Sequence[Delivery], width: int | None, *, offset: int | None = None, apart: int = 0
+) -> Iterator[Line]:
+    """Return a row for each change, then their number; with `offset` the history of that record.
+
+    `apart`: the number of leaders' writes that are beside none of all changes.
+    """
     names, labels = _names(deliveries), _labels(deliveries)
     if deliveries:
-        yield from _changes([_change(delivery, names, labels, offset) for delivery in deliveries], width)
+        stored = [[_stored(write) for write in delivery.stored] for delivery in deliveries]
+        yield from _changes([_change(delivery, names, labels, offset) for delivery in deliveries], stored, width)
         yield []
     elif offset is not None:
         yield [(f"offset {offset}: the capture has no delivery of it", PLAIN)]
         return
-    yield [(f"{counted(len(deliveries), 'change')} in {counted(len(labels), 'share partition')}", API)]
+    total: Line = [(f"{counted(len(deliveries), 'change')} in {counted(len(labels), 'share partition')}", API)]
+    if apart:
+        total.append((f"; {counted(apart, 'WriteShareGroupState')} for changes that the capture does not show", DIM))
+    yield total
 
 
-def _changes(rows: list[list[Cell]], width: int | None) -> Iterator[Line]:
-    """Return the rows as a table; if it is too wide, its _BELOW columns move below each row."""
+def _changes(rows: list[list[Cell]], stored: list[list[Line]], width: int | None) -> Iterator[Line]:
+    """Return the rows as a table; if it is too wide, its _BELOW columns move below each row.
+
+    `stored`: lines below each row.
+    """
     whole = [*table(_CHANGES, rows, width)]
     if width is None or len(whole) == 1 + len(rows):
-        yield from whole
+        yield whole[0]
+        for line, below in zip(whole[1:], stored, strict=False):
+            yield line
+            yield from _folded(below, width)
         return
     kept = [index for index, column in enumerate(_CHANGES) if column not in _BELOW]
     titles, *lines = table([_CHANGES[index] for index in kept], [[row[index] for index in kept] for row in rows], width)
@@ -86,6 +104,41 @@ def _changes(rows: list[list[Cell]], width: int | None) -> Iterator[Line]:
             yield cropped(
                 [(f"{' ' * _INDENT}{label}", VALUE), *([("  ", PLAIN), *in_flight] if in_flight else [])], width
             )
+            yield from _folded(stored[index], width)
+
+
+def _folded(lines: Iterable[Line], width: int | None) -> Iterator[Line]:
+    for line in lines:
+        yield from folded(line, width, 2 * _INDENT)
+
+
+def _joined(batches: Iterable[StoredBatch]) -> list[tuple[int, int, str, int]]:
+    """Return the stored batches; neighbours with one state and delivery count are one."""
+    joined: list[tuple[int, int, str, int]] = []
+    for batch in batches:
+        first, last, of = batch.first_offset, batch.last_offset, (batch.state, batch.delivery_count)
+        if joined and joined[-1][1] + 1 == first and joined[-1][2:] == of:
+            first = joined.pop()[0]
+        joined.append((first, last, *of))
+    return joined
+
+
+def _stored(write: StoredWrite) -> Line:
+    """Return a WriteShareGroupState in one line."""
+    line: Line = [(f"{' ' * _INDENT}stored ", LABEL), (f"packet {write.packet}", DIM), ("  start ", LABEL)]
+    line.append((str(write.start_offset), VALUE))
+    batches = _joined(write.batches)
+    for first, last, state, count in batches[:_SHOWN]:
+        line += [(f"  {_offsets([(first, last)])} ", PLAIN), _styled(state), (f" ×{count}", DIM)]
+    if len(batches) > _SHOWN:
+        line.append((f"  … {number(len(batches) - _SHOWN)} more", DIM))
+    if write.delivery_complete_count is not None:
+        line += [("  complete ", LABEL), (number(write.delivery_complete_count), VALUE)]
+    if write.error_code is None:
+        line.append(("  not answered", WARN))
+    elif write.error_code:
+        line.append((f"  refused: {write.error_code} {ERROR_NAMES.get(write.error_code, '')}".rstrip(), ERROR))
+    return line
 
 
 def moment_line(now_ns: int, *, at_end: bool) -> Line:
@@ -298,7 +351,9 @@ def _source(entry: Delivery | InFlightState) -> str:
     """Return what shows the start offset."""
     if entry.start_source == "stored":
         return f"packet {entry.start_packet}"
-    return {"seen": "records", "passed_over": "offsets passed over"}.get(entry.start_source or "", "")
+    return {"seen": "records", "aborted": "records, aborted", "passed_over": "offsets passed over"}.get(
+        entry.start_source or "", ""
+    )
 
 
 def _styled(word: str) -> Span:

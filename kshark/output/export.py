@@ -37,7 +37,7 @@ from kshark.output.parquet_files import PartFile, empty_file
 from kshark.output.parquet_part import Attempt, Part
 from kshark.output.table_folder import HIDDEN, TableFolder, mark, table_folder
 from kshark.output.table_logs import TableFormat, TableLog, format_of, is_log, log_of
-from kshark.tables import TABLES
+from kshark.tables import OF_RECORDS, TABLES
 from kshark.tables.captures import capture_names
 
 #: An export replaces an earlier one, or adds to it; `resume` also skips captures already exported with the same
@@ -151,7 +151,7 @@ class Export:
     @property
     def _wanted(self) -> list[str]:
         """The tables that an export has, with or without rows."""
-        return [name for name in TABLES if name != "records" or self.attempt.options.get("records")]
+        return [name for name in TABLES if name not in OF_RECORDS or self.attempt.options.get("records")]
 
     def _publish(
         self,

@@ -120,10 +120,12 @@ def _next_step(finding: Finding) -> str:
     shown = " ".join(str(packet) for packet in packets[-_PACKETS:])
     more = f" and {len(packets) - _PACKETS} earlier" if len(packets) > _PACKETS else ""
     step = f"kshark explain {finding.code} · {'packet' if len(packets) == 1 else 'packets'} {shown}{more}"
+    logs = _logs(finding)
     for file, frames_of_file in _frames(finding).items():
         numbers = " ".join(map(str, sorted(frames_of_file)[:_PACKETS]))
+        noun = "line" if file in logs else "frame"
         step += (
-            f" · {safe(file)}: {'frame' if len(frames_of_file) == 1 else 'frames'} "
+            f" · {safe(file)}: {noun if len(frames_of_file) == 1 else noun + 's'} "
             f"{numbers}{' …' if len(frames_of_file) > _PACKETS else ''}"
         )
     return step
@@ -137,12 +139,20 @@ def _frames(finding: Finding) -> dict[str, set[int]]:
     return frames
 
 
+def _logs(finding: Finding) -> set[str]:
+    """Return the files of the evidence that are request logs: their frames are lines."""
+    return {place.file for witness in finding.witness for place in witness.places or () if place.is_line}
+
+
 def _display_filters(finding: Finding) -> Iterator[str]:
     """Yield a Wireshark display filter for the packets of the evidence, for each file."""
     frames = _frames(finding)
     if not frames:
         yield f"Wireshark: {of_frames(packets_of(finding)[-_PACKETS:])}"
+    logs = _logs(finding)
     for file, numbers in frames.items():
+        if file in logs:
+            continue
         name = f" ({safe(PurePath(file).name)})" if len(frames) > 1 else ""
         yield f"Wireshark{name}: {of_frames(sorted(numbers)[:_PACKETS])}"
 

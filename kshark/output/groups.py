@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from kshark.groups import Coordinator, GroupState, ListedGroup, ListedMember
+from kshark.groups import Coordinator, GroupOffset, GroupSetting, GroupState, ListedGroup, ListedMember
 from kshark.output.operations import operation_lines
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.text_table import Cell, Column, table
@@ -37,6 +37,15 @@ _MEMBERS: Final = (
     Column("refused", elastic=8),
     Column("acknowledges, inferred", elastic=8, drop=5),
 )
+_OFFSETS: Final = (
+    Column("partition", elastic=12),
+    Column("offset", right=True),
+    Column("end", right=True),
+    Column("lag", right=True),
+    Column("shown"),
+)
+#: Most partitions of each group without `-V`: those with the greatest lag.
+_PARTITIONS: Final = 8
 _HISTORY: Final = (
     Column("packet", right=True, drop=1),
     Column("time"),
@@ -63,8 +72,12 @@ def group_lines(group: ListedGroup, width: int | None, *, verbose: bool, cluster
         yield from folded(_states(group), width, 2 * _INDENT)
     if len(group.coordinators) > 1:
         yield from folded(_moves(group.coordinators, verbose=verbose), width, 2 * _INDENT)
+    if settings := _settings(group.settings, verbose=verbose):
+        yield from folded(settings, width, 2 * _INDENT)
     if group.members:
         yield from table(_MEMBERS, [_member(member) for member in group.members], width, _INDENT)
+    if group.offsets:
+        yield from _offsets(group.offsets, width, verbose=verbose)
     yield from operation_lines(group.operations, width, verbose=verbose, indent=_INDENT)
     discarded = (
         ("change", group.history_left_out),
@@ -129,6 +142,46 @@ def _moves(coordinators: Sequence[Coordinator], *, verbose: bool) -> Line:
             (_coordinator(coordinator), VALUE),
             (f" {clock(coordinator.time_ns, 3)}", DIM),
         ]
+    return line
+
+
+def _offsets(offsets: Sequence[GroupOffset], width: int | None, *, verbose: bool) -> Iterator[Line]:
+    """Return a row for each partition; without `verbose` for those with the greatest lag."""
+    ranked = sorted(offsets, key=lambda offset: -1 if offset.lag is None else offset.lag, reverse=True)
+    kept = {id(offset) for offset in (ranked if verbose else ranked[:_PARTITIONS])}
+    rows: list[list[Cell]] = [
+        [
+            safe(f"{offset.topic}[{offset.partition}]"),
+            str(offset.offset),
+            _end(offset),
+            [("?", DIM)] if offset.lag is None else [(number(offset.lag), WARN if offset.lag else GOOD)],
+            [(f"{offset.source} {clock(offset.time_ns, 3)}", DIM), (f" (packet {offset.packet})" * verbose, DIM)],
+        ]
+        for offset in offsets
+        if id(offset) in kept
+    ]
+    yield from table(_OFFSETS, rows, width, _INDENT)
+    if len(rows) < len(offsets):
+        yield [(f"  {counted(len(offsets) - len(rows), 'partition')} with less lag: -V", DIM)]
+
+
+def _end(offset: GroupOffset) -> Cell:
+    """Return the end of the partition; none beside a lag that an answer gave for its own time."""
+    if offset.end_offset is None:
+        return [("?", DIM)] if offset.lag is None else ""
+    return "" if offset.source == "described" and offset.lag is not None else str(offset.end_offset)
+
+
+def _settings(settings: Sequence[GroupSetting], *, verbose: bool) -> Line:
+    """Return the group's own settings; `verbose`: also defaults, and the packets that show them."""
+    line: Line = []
+    for setting in settings:
+        if setting.source != "group" and not verbose:
+            continue
+        line += [(f"{' · ' if line else '  settings '}", LABEL), (f"{safe(setting.name)} ", PLAIN)]
+        line.append(("hidden", DIM) if setting.value is None else (safe(setting.value) or '""', VALUE))
+        origin = {"broker": "the brokers' default, ", "default": "not set by the group, "}.get(setting.source, "")
+        line += [(f" ({origin}packet {setting.packet})", DIM)] if verbose else []
     return line
 
 

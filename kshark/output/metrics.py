@@ -52,6 +52,8 @@ def _group(group: ListedGroup, width: int | None, clusters: bool) -> Iterator[Li
     cluster = f"cluster {safe(group.cluster_id or 'unknown')} · " if clusters else ""
     title: Span = ("null" if group.group_id is None else safe(group.group_id), API)
     yield from folded([title, (f"  {cluster}{_head(group)}", DIM)], width, 2)
+    if group.begins is not None:
+        yield from folded([("  ", PLAIN), (group.begins, WARN)], width, 4)
     for name, member in named:
         if member.trouble is not None:
             yield from folded([("  ", PLAIN), (name, CODE), (f" {safe(member.trouble)}", WARN)], width, 4)

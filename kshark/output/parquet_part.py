@@ -134,6 +134,10 @@ class PartWriter:
     def page(self, events: Iterable[Event | AnalysisResult]) -> None:
         self._files.add(self._rows.page(events), self._rows.names)
 
+    def stored(self, log: str | None, partition: int | None, batches: Iterable[Any]) -> None:
+        """Write batches of a log segment."""
+        self._files.add(self._rows.stored(log, partition, batches), self._rows.names)
+
     def fault(self, name: str, error: UnreadableInput) -> None:
         """Drop the rows of a capture that cannot be read to its end, and add a row to `faults`, if it has none."""
         self._faults[name] = str(error)

@@ -11,7 +11,7 @@ from typing import Final
 from kshark.output.spans import DIM, PLAIN, Line
 from kshark.registry import Registry
 from kshark.schema import versions_of
-from kshark.tables import TABLES, Table
+from kshark.tables import OF_RECORDS, TABLES, Table
 from kshark.tables.columns import quoted
 from kshark.tables.queries import QUERIES
 from kshark.tables.types import Array, Struct, Type, parse_type
@@ -29,7 +29,7 @@ def sql_lines(engine: str, registry: Registry) -> Iterator[Line]:
     yield from _about(
         "The tables, in the subfolders of DIR: start the engine in DIR. kshark export --records adds the table records."
     )
-    yield from ([(_table(engine, table), PLAIN)] for name, table in TABLES.items() if name != "records")
+    yield from ([(_table(engine, table), PLAIN)] for name, table in TABLES.items() if name not in OF_RECORDS)
     yield from _view("Errors by number.", "errors", "error_code, error, retriable", _errors())
     yield from _view("APIs by number.", "apis", "api_key, api, about", _apis(registry))
     about = (

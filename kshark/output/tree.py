@@ -46,6 +46,10 @@ class Trees:
             yield from _Tree(self._registry, topic).members(message.body, self._root(message), 1)
         yield []
 
+    def below(self, value: Any, depth: int) -> Iterator[Line]:
+        """Return the lines of a structure that is no message: the fields of a stored batch."""
+        return _Tree(self._registry, None).members(value, None, depth)
+
     def _root(self, message: Message) -> Field | None:
         api = self._registry.api(message.api_key) if isinstance(message.api_key, int) else None
         if api is None:

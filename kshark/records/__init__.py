@@ -3,33 +3,42 @@
 `reader` opens it in two phases, `writer` writes it.
 """
 
+from kshark.records.aborted import aborted_in
 from kshark.records.batch import (
     AnyRecord,
     Batch,
     Control,
     LegacyBatch,
     OpenedRecord,
+    ProducedBatch,
     Record,
     RecordsField,
     RecordSizes,
     UnknownBatch,
 )
 from kshark.records.counting import make_reader
-from kshark.records.reader import Opening, RecordsReader
-from kshark.records.spans import spans_of
+from kshark.records.produced import same_records
+from kshark.records.reader import NOTHING_KEPT, Kept, Opening, RecordsReader
+from kshark.records.spans import produced_of, spans_of
 
 __all__ = [
+    "NOTHING_KEPT",
     "AnyRecord",
     "Batch",
     "Control",
+    "Kept",
     "LegacyBatch",
     "OpenedRecord",
     "Opening",
+    "ProducedBatch",
     "Record",
     "RecordSizes",
     "RecordsField",
     "RecordsReader",
     "UnknownBatch",
+    "aborted_in",
     "make_reader",
+    "produced_of",
+    "same_records",
     "spans_of",
 ]

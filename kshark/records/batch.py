@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from kshark.model import Message
 from kshark.records.budget import Budget
+from kshark.records.faults import Carrier
 
 TimestampType = Literal["create", "log_append"]
 
@@ -189,19 +189,27 @@ AnyBatch = Batch | LegacyBatch | UnknownBatch
 OffsetSpan = tuple[int, int, str]
 
 
+#: Header of a batch of an idempotent producer: base offset, size, CRC-32C, attributes, last offset delta, base and max
+#: timestamp, producer id, producer epoch, base sequence, count.
+ProducedBatch = tuple[int, int, int, int, int, int, int, int, int, int, int]
+
+
 class RecordsField(msgspec.Struct, gc=False):
     """A records field of `size` bytes, the sum of its batches' sizes and `partial_bytes`.
 
-    Of a field that was not opened, only the size is known. Answers to ShareFetch also have `spans`, if the batches'
-    headers were read: the offsets that have a record. `count` is the number of records, if
-    these were only counted.
+    Of a field that was not opened, only the size is known. Answers to Fetch and ShareFetch also have `spans`, if the
+    batches' headers were read: the offsets that have a record; and `aborted`, if there are any: those of transactions
+    whose abort marker follows in the field. Produce and answers to Fetch have `produced`: the batches with a producer
+    id and a correct checksum. `count` is the number of records, if these were only counted.
     """
 
     size: int
     batches: list[AnyBatch] | UnsetType = UNSET
     partial_bytes: int | UnsetType = UNSET
     spans: list[OffsetSpan] | UnsetType = UNSET
+    produced: list[ProducedBatch] | UnsetType = UNSET
     count: int | UnsetType = UNSET
+    aborted: list[tuple[int, int]] | UnsetType = UNSET
 
 
 class RecordsSpan(msgspec.Struct, gc=False, eq=False):
@@ -216,5 +224,5 @@ class RecordsSpan(msgspec.Struct, gc=False, eq=False):
     stop: int
     batch: Batch
     budget: Budget
-    owner: Message | None = None
+    owner: Carrier | None = None
     frame: memoryview | None = None

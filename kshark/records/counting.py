@@ -6,7 +6,7 @@ from struct import Struct
 from typing import Final
 
 from kshark.records.batch import HEADER, LOG_OVERHEAD, RecordsField
-from kshark.records.reader import COLUMNS_FROM, NEVER, Opening, RecordsReader
+from kshark.records.reader import COLUMNS_FROM, NEVER, NOTHING_KEPT, Kept, Opening, RecordsReader
 
 #: Length, magic and number of records in the header of a batch. Source: Kafka class DefaultRecordBatch.
 _SIZES: Final = Struct(">8xi4xb40xi")
@@ -24,11 +24,11 @@ class CountingReader(RecordsReader):
         super().__init__(opened="headers", payload=payload)
 
     def __call__(
-        self, buffer: bytes, start: int, end: int, aligned: bool = True, *, spanned: bool = False
+        self, buffer: bytes, start: int, end: int, aligned: bool = True, *, kept: Kept = NOTHING_KEPT
     ) -> RecordsField:
         count = _counted(buffer, start, end) if aligned else None
         if count is None:
-            return super().__call__(buffer, start, end, aligned, spanned=spanned)
+            return super().__call__(buffer, start, end, aligned, kept=kept)
         return RecordsField(end - start, count=count)
 
 

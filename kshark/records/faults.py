@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from kshark.model import Message
+from kshark.model import Kind
+
+
+class Carrier(Protocol):
+    """Object that carries records fields: a message, or a batch of a log segment."""
+
+    weird: list[str] | UnsetType
+    detail: str | UnsetType
+
+    @property
+    def kind(self) -> Kind: ...
 
 
 class BatchFault(NamedTuple):
@@ -24,7 +34,7 @@ class RoomExceeded(Exception):
     """The decompressed bytes are larger than the room for them."""
 
 
-def attach(fault: BatchFault, message: Message) -> None:
+def attach(fault: BatchFault, message: Carrier) -> None:
     """Add the code to the message's weirds, with its detail; a code that is already there keeps its first detail."""
     if message.weird is UNSET:
         message.weird = [fault.code]

@@ -9,22 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from struct import Struct
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
+
+from msgspec import UNSET
 
 from kshark import limits
-from kshark.model import Message
+from kshark.records.aborted import Transactions, marker_type
 from kshark.records.arena import Arena
 from kshark.records.batch import (
     CHECKED_FROM,
     CODEC_BITS,
     CONTROL,
+    DELETE_HORIZON,
     HEADER,
     LOG_OVERHEAD,
     MAGIC_AT,
+    TRANSACTIONAL,
     AnyBatch,
     Batch,
     MakeRecord,
     OffsetSpan,
+    ProducedBatch,
     Record,
     RecordsField,
     RecordsSpan,
@@ -36,7 +41,7 @@ from kshark.records.budget import Budget
 from kshark.records.columns import Columns, fits_columns
 from kshark.records.compression import CODEC_COUNT, ZSTD
 from kshark.records.crc import crc32c
-from kshark.records.faults import BatchFault, DecompressionFailed, RoomExceeded, attach
+from kshark.records.faults import BatchFault, Carrier, DecompressionFailed, RoomExceeded, attach
 from kshark.records.legacy import LEAST_MESSAGE, read_legacy
 from kshark.records.loop import read_records
 from kshark.records.spans import NOTHING_KNOWN, add, left_open
@@ -61,6 +66,16 @@ HEADER_BYTES: Final = HEADER.size
 _HEADER: Final = HEADER.unpack_from
 #: The shortest batch or message, by magic.
 LEAST_SIZE: Final = {**LEAST_MESSAGE, 2: HEADER.size}
+
+
+class Kept(NamedTuple):
+    """Fields of RecordsField that are filled from the headers of batches that are only checked."""
+
+    spans: bool = False
+    produced: bool = False
+
+
+NOTHING_KEPT: Final = Kept()
 
 
 class RecordsReader:
@@ -95,46 +110,53 @@ class RecordsReader:
         self._small: list[RecordsSpan] = []  # the spans whose frame waits
         self._faults: dict[str, BatchFault] = {}  # faults of unclaimed fields, by code
         self._if_produced: list[BatchFault] = []  # their faults that count in a request only
+        self._transactions = Transactions()  # those of the current field
         self._arena = Arena()
         self._budget = Budget()
 
     def __call__(
-        self, buffer: bytes, start: int, end: int, aligned: bool = True, *, spanned: bool = False
+        self, buffer: bytes, start: int, end: int, aligned: bool = True, *, kept: Kept = NOTHING_KEPT
     ) -> RecordsField:
         """Read the field at `buffer[start:end]`; its records are filled in later.
 
-        `spanned`: a field that is only checked gets its spans. If the field is not `aligned`, it may begin and end
-        inside a batch: then only whole batches with a correct checksum are read, up to the first bytes that are not
-        such a batch, and nothing counts as a fault.
+        `kept`: what a field that is only checked gets of its batches' headers. If the field is not `aligned`, it may
+        begin and end inside a batch: then only whole batches with a correct checksum are read, up to the first bytes
+        that are not such a batch, and nothing counts as a fault.
         """
         if self._closed:
             return RecordsField(end - start)
         if start < end:
             self._budget.add(end - start)
         batches: list[AnyBatch] = []
-        spans: list[OffsetSpan] | None = [] if spanned else None
+        spans: list[OffsetSpan] | None = [] if kept.spans else None
+        produced: list[ProducedBatch] | None = [] if kept.produced else None
+        if kept.spans:
+            self._transactions = Transactions()
         position = start
         view = memoryview(buffer)
         while position < end:
             whole = aligned or self._is_whole_batch(view, position, end)
-            stop = self._entry(buffer, view, start, position, end, batches, spans) if whole else None
+            stop = self._entry(buffer, view, start, position, end, batches, (spans, produced)) if whole else None
             if stop is None:
                 break
             position = stop
         if batches or self._faults or self._if_produced:
             self.unclaimed = True
         if self._checked:
-            if spans is None:
-                return RecordsField(end - start)
-            known_spans = [NOTHING_KNOWN] if batches else spans if position == end else left_open(spans)
-            return RecordsField(end - start, spans=known_spans)
+            field = RecordsField(end - start)
+            if spans is not None:
+                field.spans = [NOTHING_KNOWN] if batches else spans if position == end else left_open(spans)
+                field.aborted = self._transactions.aborted or UNSET
+            if produced:
+                field.produced = produced
+            return field
         return RecordsField(end - start, batches, end - position)
 
     @cached_property
     def _crc32c(self) -> Callable[[memoryview], int]:
         return crc32c()
 
-    def claim(self, message: Message) -> None:
+    def claim(self, message: Carrier) -> None:
         """Assign the fields read since the last claim to this message.
 
         The message gets their codes, now or when they are filled.
@@ -243,11 +265,12 @@ class RecordsReader:
         position: int,
         end: int,
         batches: list[AnyBatch],
-        spans: list[OffsetSpan] | None,
+        kept: tuple[list[OffsetSpan] | None, list[ProducedBatch] | None],
     ) -> int | None:
         """Read the batch at `position` of the field that begins at `start`; return the position after it.
 
-        The batch is added to `batches`, or its span to `spans`. Return None if no whole batch is there.
+        The batch is added to `batches`, or its span and its header to the lists of `kept`. Return None if no whole
+        batch is there.
         """
         room, budget = end - position, self._budget
         left = budget.records
@@ -264,12 +287,25 @@ class RecordsReader:
                     self._check_header(header, crc_ok)
                 if not self._checked:
                     batches.append(self._batch(buffer, view, position, stop, header, crc_ok))
-                elif spans is not None:
-                    add(spans, header[0], header[6], header[12], header[5] & CONTROL != 0, crc_ok)
+                else:
+                    _keep(kept, header, stop - position, crc_ok)
+                    if kept[0] is not None and crc_ok and header[5] & TRANSACTIONAL:
+                        self._transaction(buffer, position, stop, header)
                 return stop
         if room <= MAGIC_AT:
             return None
         return self._odd_entry(buffer, position, room, batches, first=position == start)
+
+    def _transaction(self, buffer: bytes, position: int, stop: int, header: tuple[int, ...]) -> None:
+        """Take a batch of a transaction, or its marker."""
+        producer_id = header[9]
+        if header[5] & CONTROL:
+            is_plain = header[5] & CODEC_BITS == 0
+            self._transactions.marker(
+                producer_id, marker_type(buffer, position + HEADER_BYTES, stop) if is_plain else None
+            )
+        else:
+            self._transactions.data(producer_id, header[0], header[0] + header[6])
 
     def _is_whole_batch(self, view: memoryview, position: int, end: int) -> bool:
         """True if a whole batch with the correct checksum is there."""
@@ -351,7 +387,7 @@ class RecordsReader:
         return batch
 
     def _decompress(
-        self, codec: int, data: memoryview, offset: int, budget: Budget, owner: Message | None = None
+        self, codec: int, data: memoryview, offset: int, budget: Budget, owner: Carrier | None = None
     ) -> tuple[int, int] | None:
         """Decompress into the arena; return the bounds of the result, None if it failed."""
         try:
@@ -379,9 +415,20 @@ class RecordsReader:
     def _fault(self, code: str, detail: str) -> None:
         self._faults.setdefault(code, BatchFault(code, detail))
 
-    def _report(self, fault: BatchFault, owner: Message | None) -> None:
+    def _report(self, fault: BatchFault, owner: Carrier | None) -> None:
         """Give the fault to the message that claimed the field, or keep it until a message does."""
         if owner is None:
             self._fault(*fault)
         else:
             attach(fault, owner)
+
+
+def _keep(
+    kept: tuple[list[OffsetSpan] | None, list[ProducedBatch] | None], header: tuple[int, ...], size: int, crc_ok: bool
+) -> None:
+    """Keep the span of a batch, and its header if it has a producer id."""
+    spans, produced = kept
+    if spans is not None:
+        add(spans, header[0], header[6], header[12], header[5] & CONTROL != 0, crc_ok)
+    if produced is not None and crc_ok and header[9] >= 0 and len(produced) < limits.RECORD_SPANS:
+        produced.append((header[0], size, header[4], header[5] % DELETE_HORIZON, *header[6:]))  # type: ignore[arg-type]

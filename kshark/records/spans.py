@@ -19,7 +19,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from kshark import limits
-from kshark.records.batch import Batch, OffsetSpan, RecordsField
+from kshark.records.batch import ATTRIBUTES, Batch, OffsetSpan, ProducedBatch, RecordsField
 
 DATA: Final = "data"
 CONTROL: Final = "control"
@@ -69,3 +69,21 @@ def spans_of(field: RecordsField) -> list[OffsetSpan] | UnsetType:
             return [NOTHING_KNOWN]
         add(spans, batch.base_offset, batch.last_offset_delta, batch.count, batch.control, batch.crc_ok)
     return left_open(spans) if field.partial_bytes else spans
+
+
+def produced_of(field: RecordsField) -> list[ProducedBatch] | UnsetType:
+    """Return the batches of a field that have a producer id; UNSET where its batches were not read, or have none."""
+    if field.batches is UNSET or field.produced is not UNSET:
+        return field.produced
+    produced = [
+        _header_of(batch) for batch in field.batches if type(batch) is Batch and batch.crc_ok and batch.producer_id >= 0
+    ]
+    return produced[: limits.RECORD_SPANS] or UNSET
+
+
+def _header_of(batch: Batch) -> ProducedBatch:
+    bits = ATTRIBUTES.index((batch.codec, batch.timestamp_type, batch.transactional, batch.control))
+    return (
+        batch.base_offset, batch.size, batch.crc, bits, batch.last_offset_delta, batch.base_timestamp,
+        batch.max_timestamp, batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.count,
+    )  # fmt: skip

@@ -6,8 +6,8 @@ for table, row in rows.feed(event): ...  # a tuple in the order of TABLES[table]
 """
 
 from kshark.tables.blocks import Block
-from kshark.tables.catalogue import TABLES
+from kshark.tables.catalogue import OF_RECORDS, TABLES
 from kshark.tables.columns import COMMON, Column, Table
 from kshark.tables.rows import Rows
 
-__all__ = ["COMMON", "TABLES", "Block", "Column", "Rows", "Table"]
+__all__ = ["COMMON", "OF_RECORDS", "TABLES", "Block", "Column", "Rows", "Table"]

@@ -8,9 +8,10 @@ from msgspec import UnsetType
 
 from kshark.api_keys import FETCH, FETCH_SNAPSHOT, PRODUCE, SHARE_FETCH
 from kshark.model import Exchange, Message
-from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes, spans_of
+from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes, produced_of, spans_of
 from kshark.tables.columns import API, CORRELATION, TOPIC, Column, table
 from kshark.tables.connections import OpenConnection
+from kshark.tables.coordinators import coordinator_rows
 from kshark.tables.fields import value
 from kshark.tables.names import Names
 from kshark.tables.pending import PendingRows
@@ -154,8 +155,10 @@ def _add(
             opened = getattr(partition, field_names.records, None)
             if not isinstance(opened, RecordsField) or isinstance(opened.batches, UnsetType):
                 continue
-            if message.api_key == SHARE_FETCH:
+            if message.api_key in (FETCH, SHARE_FETCH):
                 opened.spans = spans_of(opened)
+            if message.api_key in (FETCH, PRODUCE):
+                opened.produced = produced_of(opened)
             held.opened.append(opened)
             index = getattr(partition, field_names.partition, None)
             of_partition = (*here, topic_id, name, index)
@@ -164,3 +167,4 @@ def _add(
                 held.rows["records"] += [
                     _record_row(*of_partition, record) for batch in opened.batches for record in batch.records
                 ]
+                held.rows["coordinator_records"] += coordinator_rows(here, name, index, opened.batches)

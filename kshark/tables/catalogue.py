@@ -8,12 +8,15 @@ from kshark.tables.batches import RECORD_BATCHES, RECORDS
 from kshark.tables.capture_summary import CAPTURES
 from kshark.tables.columns import Table
 from kshark.tables.connections import FLOWS
+from kshark.tables.coordinators import COORDINATOR_RECORDS
 from kshark.tables.exchanges import EXCHANGES
 from kshark.tables.groups import HEARTBEATS, SHARE_STATE
 from kshark.tables.sessions import SESSIONS, STEPS
 from kshark.tables.share import ACKNOWLEDGEMENTS, ACQUIRED, SHARE_REQUESTS
 from kshark.tables.weirds import FAULTS, FINDINGS, WEIRDS
 
+#: Tables that need opened records, and exist only where these were asked for.
+OF_RECORDS: Final = ("records", "coordinator_records")
 TABLES: Final[dict[str, Table]] = {
     table.name: table
     for table in (
@@ -27,6 +30,7 @@ TABLES: Final[dict[str, Table]] = {
         SHARE_STATE,
         RECORD_BATCHES,
         RECORDS,
+        COORDINATOR_RECORDS,
         FLOWS,
         WEIRDS,
         FINDINGS,

@@ -97,11 +97,16 @@ EXCHANGES: Final = table(
     Column("throttle_time_ms", "int", "time for which the broker throttled the client", answered("throttle_time_ms")),
     GROUP.read(asked("group_id")),
     MEMBER.read(asked("member_id")),
-    Column("request_json", "string", "body of the request; records as with --no-records", its("asked_json")),
+    Column(
+        "request_json",
+        "string",
+        "body of the request; records as with --no-records, in Produce with the headers of producers' batches",
+        its("asked_json"),
+    ),
     Column(
         "response_json",
         "string",
-        "body of the response; records as with --no-records, in ShareFetch with their spans",
+        "body of the response; records as with --no-records, in Fetch and ShareFetch with their spans",
         its("answer_json"),
     ),
     Column(

@@ -15,8 +15,9 @@ from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, HalfClosed
 from kshark.tables import batches, groups, share, weirds
 from kshark.tables.blocks import Block, Where
 from kshark.tables.capture_summary import CaptureSummary, Ended, capture_row
-from kshark.tables.catalogue import TABLES
+from kshark.tables.catalogue import OF_RECORDS, TABLES
 from kshark.tables.connections import OpenConnection, flow_row
+from kshark.tables.coordinators import coordinator_rows
 from kshark.tables.names import Names
 from kshark.tables.pending import PendingRows
 from kshark.tables.sessions import session_row, step_row
@@ -40,8 +41,8 @@ _FILLS: Final[dict[Adds, tuple[str, ...]]] = {
     groups.add_heartbeat: ("heartbeats",),
     groups.add_share_state: ("share_state",),
     # these note the opened records, which the JSON of `exchanges` leaves out
-    batches.add_produced: ("record_batches", "records", "exchanges"),
-    batches.add_fetched: ("record_batches", "records", "exchanges"),
+    batches.add_produced: ("record_batches", *OF_RECORDS, "exchanges"),
+    batches.add_fetched: ("record_batches", *OF_RECORDS, "exchanges"),
 }
 #: Stands for the missing request of a response, and its position.
 _NO_REQUEST: Final = (None, None)
@@ -96,6 +97,12 @@ class Rows:
     def end(self, ended: Ended) -> None:
         """Add the row of the capture: all its events are read."""
         self._held.rows["captures"].append(capture_row(self.capture, self.summary, ended))
+
+    def stored(self, log: str | None, partition: int | None, batches: Iterable[Any]) -> Iterator[tuple[str, Block]]:
+        """Take batches of a log segment: records of a coordinator's log have rows, without packet and time."""
+        nowhere = (Where(self.capture, None, None, None), None, None, None, None)
+        self._held.rows["coordinator_records"] += coordinator_rows(nowhere, log, partition, batches)
+        yield from self._held.full()
 
     def feed(self, event: Event | AnalysisResult) -> Iterator[Named]:
         for name, block in (*self.page((event,)), *self.rest()):

@@ -17,6 +17,7 @@ from pyspark.sql import datasource as filters
 
 from kshark.capture.captures import Captures
 from kshark.model import Exchange, Message, PacketBatch
+from kshark.tables import OF_RECORDS
 
 _INT64: Final = np.iinfo(np.int64)
 _EQUAL: Final = (filters.EqualTo, filters.EqualNullSafe)
@@ -26,7 +27,7 @@ _AT_MOST: Final = (filters.LessThan, filters.LessThanOrEqual)
 _OF_MESSAGES: Final = ("api", "api_key", "broker", "client")
 _OTHERS: Final = ("capture", "table")
 #: Tables that may leave out exchanges.
-_INDEPENDENT: Final = frozenset({"exchanges", "record_batches", "records"})
+_INDEPENDENT: Final = frozenset({"exchanges", "record_batches", *OF_RECORDS})
 
 
 @dataclass

@@ -50,7 +50,7 @@ from kshark.model import Event
 from kshark.output.manifest import capture_of
 from kshark.output.parquet_part import ended
 from kshark.pipeline import Options
-from kshark.tables import COMMON, Block, Rows
+from kshark.tables import COMMON, OF_RECORDS, Block, Rows
 from kshark.tables.captures import capture_names, name_of_fault
 from kshark_spark.bounds import Bounds
 from kshark_spark.selection import Selection, ddl_of
@@ -171,7 +171,9 @@ class CaptureReader(DataSourceReader):
     ) -> Iterator[tuple[str, Block]]:
         """Yield the rows of one capture, at least those of the tables. `fails`: raise UnreadableInput."""
         columns = {table: self._selection.columns[table] for table in tables}
-        rows = Rows(name, records="records" in tables, wanted=self._bounds.wanted(tables), columns=columns)
+        rows = Rows(
+            name, records=not {*tables}.isdisjoint(OF_RECORDS), wanted=self._bounds.wanted(tables), columns=columns
+        )
         begun = perf_counter()
         try:
             if self._bounds.may_contain(files):
@@ -247,7 +249,10 @@ def options_of(args: Namespace, columns: Mapping[str, Collection[str]]) -> Optio
     if columns.keys() == {"exchanges"} and HEADER_COLUMNS.issuperset(columns["exchanges"]):
         return Options(records=False, bodies=frozenset())
     return Options(
-        records=True if "records" in columns else "headers", payload=args.payload, embedded=True, secrets=args.secrets
+        records="headers" if columns.keys().isdisjoint(OF_RECORDS) else True,
+        payload=args.payload,
+        embedded=True,
+        secrets=args.secrets,
     )
 
 

@@ -17,13 +17,11 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 
 from kshark.errors import UsageError
 from kshark.output.parquet import arrow_schema, record_batch
-from kshark.tables import TABLES, Block, Table
+from kshark.tables import OF_RECORDS, TABLES, Block, Table
 from kshark.tables.columns import quoted
 
 #: The value of the option `table` for all tables.
 EVERY: Final = "*"
-#: Read only if named: each record is decoded, and is a row.
-_NAMED_ONLY: Final = ("records",)
 #: The first columns of blocks: name, type in Spark SQL, description.
 _OF_BLOCKS: Final = (
     ("table", "string", "name of the table"),
@@ -36,7 +34,7 @@ def tables_of(text: str) -> list[str]:
     """Return the tables that the option names: one, several separated by commas, or `*`. Raises UsageError."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if names == [EVERY]:
-        return [name for name in TABLES if name not in _NAMED_ONLY]
+        return [name for name in TABLES if name not in OF_RECORDS]  # each record is decoded, and is a row
     for name in names:
         if name not in TABLES:
             raise UsageError(f'no table "{name}"; there are {", ".join(TABLES)}, and {EVERY} for all of them')

@@ -43,7 +43,7 @@ from kshark.model import Event, Moment, PacketBatch, Weird
 from kshark.pipeline import Engine
 from kshark.run import Listing
 from kshark.snapshot import load, save
-from kshark.tables import Block, Rows
+from kshark.tables import OF_RECORDS, Block, Rows
 from kshark_spark import state
 from kshark_spark.datasource import KsharkDataSource, arguments, is_true, options_of
 from kshark_spark.rotation import File, arrived
@@ -167,7 +167,7 @@ class RotatedReader(DataSourceStreamReader):
         return (
             Engine(options, apis),
             Listing(apis, waits=False),
-            Rows(_name(self._paths[0]), records="records" in self._selection.columns),
+            Rows(_name(self._paths[0]), records=not self._selection.columns.keys().isdisjoint(OF_RECORDS)),
         )
 
 

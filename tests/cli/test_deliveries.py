@@ -276,3 +276,23 @@ def test_the_origin_of_a_record_names_its_cluster(tmp_path: Path, kshark: Run) -
         "offset 2 of t[0] · cluster one",
         "offset 2 of t[0] · cluster two",
     ]
+
+
+def test_a_real_leader_stores_each_of_its_steps(kshark: Run) -> None:
+    """Neighbouring batches in one state are one for a person; every write is beside a change."""
+    lines = kshark("deliveries", "-V", CAPTURES / "share-java-explicit.pcap").lines
+    stored = [line.strip() for line in lines if line.startswith("        stored packet")]
+    assert len(stored) == 124
+    assert "stored packet 543  start 40  40-47 archived ×1  48-49 acknowledged ×1  complete 10" in stored
+    assert lines[-1] == "293 changes in 4 share partitions"
+
+
+def test_the_start_offset_passes_aborted_records(kshark: Run) -> None:
+    """share.isolation.level is read_committed: the leader stores 77 and 102 with its next writes."""
+    rows = kshark("deliveries", CAPTURES / "share-java-explicit.pcap", "-T", "json", "--topic", "orders").json
+    past = [row for row in rows if row.get("start_source") == "aborted"]
+    assert {row["start_offset"] for row in past} == {77, 102}
+    for row in past:
+        later = [write for other in rows for write in other.get("stored", ()) if write["packet"] > row["packet"]]
+        of_it = [write for write in later if write["partition"] == row["partition"] == 1]
+        assert min(of_it, key=lambda write: write["packet"])["start_offset"] == row["start_offset"]

@@ -19,9 +19,10 @@ EXPLICIT = CAPTURES / "share-java-explicit.pcap"
 
 def test_a_group_has_a_head_its_states_and_a_row_for_each_member(kshark: Run) -> None:
     done = kshark("groups", CAPTURES / "share-librdkafka.pcap")
-    head, states, titles, first, *_ = done.lines
+    head, states, settings, titles, first, *_ = done.lines
     assert head == "rg-exp  share group · coordinator 127.0.0.1:20092 (node 1) · assignment epoch 5"
     assert states == "  state Stable 03:45:15.142 → Empty 03:45:28.496"
+    assert settings == "  settings share.auto.offset.reset earliest · share.record.lock.duration.ms 2000"
     assert titles.split("  ")[1:3] == ["member", ""]
     assert "rk-a" in first
     assert "rk:0 " in first
@@ -33,7 +34,7 @@ def test_a_group_has_a_head_its_states_and_a_row_for_each_member(kshark: Run) ->
 def test_every_change_says_who_knows_it(kshark: Run) -> None:
     lines = kshark("groups", "-V", EXPLICIT).lines
     assert lines[1].split() == ["packet", "time", "state", "members", "group", "epoch", "assignment", "epoch", "known"]
-    changes = lines[2 : next(at for at, line in enumerate(lines) if line.startswith("  member "))]
+    changes = lines[2 : next(at for at, line in enumerate(lines) if line.startswith("  settings "))]
     assert {line.split()[-1] for line in changes} == {"inferred", "described", "deleted"}
 
 
@@ -63,14 +64,15 @@ def test_members_of_streams_groups_have_tasks(kshark: Run) -> None:
 def test_what_administrators_did_stands_below_the_members(kshark: Run) -> None:
     lines = kshark("groups", ADMINISTRATORS).lines
     at = next(at for at, line in enumerate(lines) if line.startswith("gs  share group"))
-    changes = [line.split() for line in lines[at + 5 : at + 10]]
+    at = next(number for number, line in enumerate(lines) if number > at and line.startswith("  packet "))
+    changes = [line.split() for line in lines[at + 1 : at + 6]]
     assert [(" ".join(line[2:-5]), line[-1]) for line in changes[1:-1]] == [
         ("assign sc t1:0,1,2", "done"),
         ("alter offsets adm t1:1→0,0→1", "done"),
         ("delete offsets adm t1:0,1,2", "done"),
     ]
     assert (changes[-1][2:5], changes[-1][-1]) == (["delete", "group", "adm"], "done")
-    assert lines[at + 10] == "  described 1 time, offsets described 2 times"
+    assert lines[at + 6] == "  described 1 time, offsets described 2 times"
     assert any(
         line.endswith("unfinished: no member was assigned tool-a[0], tool-a[1], tool-a[2], tool-a[3]") for line in lines
     )
@@ -170,3 +172,21 @@ def test_a_capture_without_kafka_has_no_groups(kshark: Run, tmp_path: Path) -> N
     empty = tmp_path / "empty.pcap"
     empty.write_bytes((CAPTURES / "nano-sll2.pcap").read_bytes()[:24])
     assert kshark("groups", empty).lines == ["0 groups"]
+
+
+def test_a_real_group_has_what_its_administrator_set(kshark: Run) -> None:
+    """A person sees what is set; data has the packet too."""
+    capture = CAPTURES / "share-java-explicit.pcap"
+    assert kshark("groups", capture).lines[2] == (
+        "  settings share.auto.offset.reset earliest · share.delivery.count.limit 3 · share.isolation.level "
+        "read_committed · share.record.lock.duration.ms 2000"
+    )
+    (line,) = kshark("groups", capture, "-T", "json").json
+    shown = [(setting["name"], setting["value"], setting["source"], setting["packet"]) for setting in line["settings"]]
+    assert shown[1] == ("share.delivery.count.limit", "3", "group", 127)
+
+
+def test_verbose_shows_defaults_and_their_packets(kshark: Run) -> None:
+    capture = shared("captures", "kafka-4", "ver-4.1.2.pcap")
+    lines = kshark("groups", "-V", capture).lines
+    assert any("share.delivery.count.limit 5 (the brokers' default, packet 1108)" in line for line in lines)

@@ -8,6 +8,7 @@ import pytest
 
 from kshark.model import Finding
 from tests.analysis.coordinators import leader
+from tests.analysis.talks import shows
 from tests.conversation import TOPIC, Asked, Connection, Conversation, Thinned
 from tests.incidents.talks import incidents
 
@@ -277,3 +278,18 @@ def test_a_group_is_reported_once() -> None:
     (found,) = lost(talk)
     assert found.verdict == "unknown"
     assert "gave up 4 records" in found.argument
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(("limit", "told"), [(2, 1), (3, 0)])
+def test_the_brokers_limit_counts_for_groups_without_their_own(limit: int, told: int, is_first: bool) -> None:
+    talk = Conversation()
+    admin = talk.connection()
+    if is_first:
+        shows(admin, "group.share.delivery.count.limit", limit)
+    queue_of(admin)
+    if not is_first:
+        shows(admin, "group.share.delivery.count.limit", limit)
+    metadata(admin, error=3)
+    reject(talk, kind=RELEASE, count=2)
+    assert len(lost(talk)) == told

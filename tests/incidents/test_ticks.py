@@ -23,8 +23,12 @@ from tests.incidents import (
     test_closings,
     test_dead_letters,
     test_endpoints,
+    test_fencing,
+    test_fetch_sessions,
     test_members,
     test_network,
+    test_producers,
+    test_refused_records,
     test_requests,
     test_retries,
     test_rights,
@@ -113,6 +117,64 @@ def handshake_failed() -> Conversation:
     return talk
 
 
+def wrong_fetch_epoch() -> Conversation:
+    talk = Conversation()
+    test_fetch_sessions.refused(test_fetch_sessions.fetch(test_fetch_sessions.opened(talk), 7, 3))
+    return talk
+
+
+def unknown_fetch_session() -> Conversation:
+    talk = Conversation()
+    test_fetch_sessions.gone(test_fetch_sessions.fetch(test_fetch_sessions.opened(talk), 7, 1))
+    return talk
+
+
+def no_progress() -> Conversation:
+    talk = Conversation()
+    a = test_fetch_sessions.opened(talk)
+    for epoch in range(1, 11):
+        test_fetch_sessions.fetched(test_fetch_sessions.fetch(a, 7, epoch), 5)
+    return talk
+
+
+def producer_fenced() -> Conversation:
+    talk = Conversation()
+    test_fencing.end(test_retries.client(talk), 0, 90)
+    return talk
+
+
+def out_of_order() -> Conversation:
+    talk = Conversation()
+    test_producers.write(test_retries.client(talk), 3, 3, error=45)
+    return talk
+
+
+def duplicate() -> Conversation:
+    talk = Conversation()
+    a = test_retries.client(talk)
+    test_producers.write(a, 0, 3)
+    test_producers.write(a, 0, 3, 1)
+    return talk
+
+
+def few_replicas() -> Conversation:
+    talk = Conversation()
+    test_retries.refuse(test_retries.produce(test_retries.client(talk)), 19)
+    return talk
+
+
+def too_large() -> Conversation:
+    talk = Conversation()
+    test_retries.refuse(test_retries.produce(test_retries.client(talk)), 10)
+    return talk
+
+
+def out_of_range() -> Conversation:
+    talk = Conversation()
+    test_refused_records.out_of_range(test_refused_records.fetch(test_retries.client(talk), 5))
+    return talk
+
+
 #: By code, a conversation, and the seconds after its last packet at which the incident is over.
 OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "THROTTLED": (throttled, 2 + 30),
@@ -123,6 +185,15 @@ OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "SASL_SESSION_EXPIRED": (login_expired, 3 * 60 + 300),
     "TLS_HANDSHAKE_FAILED": (handshake_failed, 300),
     "NOT_AUTHORIZED": (unauthorized, 300),
+    "FETCH_SESSION_EPOCH": (wrong_fetch_epoch, 60),
+    "FETCH_SESSION_NOT_FOUND": (unknown_fetch_session, 60),
+    "SEQUENCE_OUT_OF_ORDER": (out_of_order, 60),
+    "DUPLICATE_BATCH": (duplicate, 60),
+    "PRODUCER_FENCED": (producer_fenced, 60),
+    "FETCH_NO_PROGRESS": (no_progress, 60),
+    "NOT_ENOUGH_REPLICAS": (few_replicas, 60),
+    "MESSAGE_TOO_LARGE": (too_large, 60),
+    "OFFSET_OUT_OF_RANGE": (out_of_range, 60),
 }
 
 

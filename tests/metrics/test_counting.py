@@ -7,11 +7,13 @@ import pytest
 from kshark import limits
 from kshark.analysis.results.observed import OTHERS
 from kshark.metrics import Counted
-from tests.analysis.talks import UNKNOWN_MEMBER_ID, assigned, broker_closes, handed, left, unchanged
+from tests.analysis.coordinators import Sender
+from tests.analysis.talks import UNKNOWN_MEMBER_ID, assigned, broker_closes, handed, left, sets, unchanged
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Conversation
 from tests.metrics.talks import counted, group_of, member_of, produced, told
 
 INVALID_RECORD_STATE = 121
+RESET = "share.auto.offset.reset"
 
 
 def test_a_long_poll_that_runs_out_is_no_slowness() -> None:
@@ -250,3 +252,30 @@ def test_what_is_beyond_the_limit_counts_together(monkeypatch: pytest.MonkeyPatc
         talk.member("a", f"g{number}").share_fetch(0, [number]).answered(responses=handed((number, 0, 0)))
     found = [(group.group_id, group.members_metrics["records-fetched-total"]) for group in told(talk).groups]
     assert found == [(OTHERS, 2), ("g0", 1), ("g1", 1)]
+
+
+def test_a_group_without_a_stored_start_begins_at_the_end_of_the_log() -> None:
+    talk = Conversation()
+    sets(talk.connection(), RESET, "latest", group="g")
+    talk.member("a")
+    Sender(talk.connection()).read().given(-1)
+    assert group_of(talk).begins == "1 share partition begins at the end of the log: share.auto.offset.reset is latest"
+
+
+@pytest.mark.parametrize(("value", "start"), [("earliest", -1), ("latest", 100)])
+def test_a_group_that_misses_nothing_says_nothing(value: str, start: int) -> None:
+    talk = Conversation()
+    sets(talk.connection(), RESET, value, group="g")
+    talk.member("a")
+    Sender(talk.connection()).read().given(start)
+    assert group_of(talk).begins is None
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_reset_that_the_capture_does_not_show_in_time_is_unknown(is_late: bool) -> None:
+    talk = Conversation()
+    talk.member("a")
+    Sender(talk.connection()).read().given(-1)
+    if is_late:
+        sets(talk.connection(), RESET, "latest", group="g")
+    assert (group_of(talk).begins or "").endswith("the capture does not show share.auto.offset.reset of the group")

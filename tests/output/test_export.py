@@ -16,7 +16,7 @@ from kshark.model import Weird
 from kshark.output.export import Export, Mode
 from kshark.output.manifest import FORMAT, MANIFEST, read_manifest
 from kshark.output.parquet_part import Part
-from kshark.tables import TABLES
+from kshark.tables import OF_RECORDS, TABLES
 from tests.output.exporting import exported, written
 
 MODES: tuple[Mode, ...] = ("replace", "append", "resume")
@@ -67,7 +67,7 @@ def test_the_manifest_says_what_was_read_and_written(captures: list[str], folder
     assert (capture.name, capture.options) == ("a.pcap", {"no_payload": True})
     digest = hashlib.sha256(b"packets of a.pcap").hexdigest()
     assert [(file.file, file.size_bytes, file.sha256) for file in capture.files] == [("a.pcap", 17, digest)]
-    assert list(manifest.tables) == [name for name in TABLES if name != "records"]
+    assert list(manifest.tables) == [name for name in TABLES if name not in OF_RECORDS]
     assert {name: table.rows for name, table in manifest.tables.items() if table.rows} == {"weirds": 1}
     for name, table in manifest.tables.items():
         assert table.version == TABLES[name].version

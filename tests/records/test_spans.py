@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from kshark import limits
-from kshark.records import RecordsField, make_reader, spans_of
+from kshark.records import Kept, RecordsField, make_reader, spans_of
 from kshark.records.spans import LAST
 from kshark.records.writer import write_message
 from tests.analysis.talks import batch_of
@@ -22,7 +22,7 @@ MARKER = batch_of(5, 5, control=True)
 
 def spans(data: bytes, opened: object = "checked", *, spanned: bool = True) -> Sequence[tuple[int, int, str]]:
     reader = make_reader(opened, False)  # type: ignore[arg-type]
-    field = reader(data, 0, len(data), spanned=spanned)
+    field = reader(data, 0, len(data), kept=Kept(spans=spanned))
     told = spans_of(field)
     return told if isinstance(told, list) else ()
 

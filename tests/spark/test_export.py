@@ -163,6 +163,7 @@ def each(names: list[str]) -> list[list[str]]:
         pytest.param(each(OTHERS), {}, id="others", marks=pytest.mark.slow),
         pytest.param([[path_of(name) for name in NAMES]], {}, id="all as one", marks=pytest.mark.slow),
         pytest.param(each(["small-zstd.pcap"]), {"records": True}, id="records"),
+        pytest.param(each(["segments/fetched.pcap.gz"]), {"records": True}, id="coordinators' records"),
     ],
 )
 def test_tasks_export_the_same_rows_as_one_process(

@@ -12,12 +12,12 @@ import pytest
 
 from kshark.tables import COMMON, TABLES, Rows
 from tests.output.exporting import exported
-from tests.tables import batches, connection, consumer, coordinator, faults, late, proxied
+from tests.tables import batches, connection, consumer, coordinator, coordinator_records, faults, late, proxied
 from tests.tables.story import CAPTURE, Cells, Chapter, whole
 
 CHAPTERS = {
     module.__name__.rpartition(".")[2]: module.CHAPTER
-    for module in (batches, connection, consumer, coordinator, faults, late, proxied)
+    for module in (batches, connection, consumer, coordinator, coordinator_records, faults, late, proxied)
 }
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Columns in which nothing can stand: a connection is of no exchange, a capture that cannot be read of no packet; or

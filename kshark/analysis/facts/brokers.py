@@ -142,12 +142,15 @@ class Broker:
 
     def shown(self, setting: Setting, group_id: str | None = None) -> Value | None:
         """Return the value of a setting, for a group if one is given; None if the capture does not show it."""
-        if group_id is not None:
-            value = self.settings.of_group(setting, group_id)
-            if value is not None and self.clusters.number(value.broker) == self.cluster:
-                return value
+        if group_id is not None and (own := self.shown_of_group(setting, group_id)) is not None:
+            return own
         values = (self.settings.of_broker(setting, address) for address in self.addresses)
         return next((value for value in values if value is not None), None)
+
+    def shown_of_group(self, setting: Setting, group_id: str | None) -> Value | None:
+        """Return a group's own value of a setting; None if the capture does not show one."""
+        value = None if group_id is None else self.settings.of_group(setting, group_id)
+        return value if value is not None and self.clusters.number(value.broker) == self.cluster else None
 
     # -- what is missing
 

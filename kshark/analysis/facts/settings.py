@@ -35,13 +35,14 @@ _NAMES: Final[dict[int, dict[str, str]]] = {
 class Value(NamedTuple):
     """The value of a setting, the packet that showed it first, and the address of the broker that sent it.
 
-    `is_read_only`: only a restart of the broker changes it.
+    `is_read_only`: only a restart of the broker changes it. `is_of_group`: it is the group's own.
     """
 
     number: int
     packet: int
     broker: str
     is_read_only: bool = False
+    is_of_group: bool = False
 
 
 #: The group, or the address of the broker in "", and the setting's name.
@@ -83,7 +84,9 @@ class Settings:
     def _describe(self, result: Any, response: Message) -> None:
         for key, config in _settings(result, response.broker):
             number, before = _number(config), self._values.get(key)
-            value = Value(number or 0, response.packet, response.broker, bool(config.read_only))
+            is_of_group = key[0] is not None
+            is_read_only = bool(config.read_only) and not is_of_group
+            value = Value(number or 0, response.packet, response.broker, is_read_only, is_of_group)
             if number is None:
                 self._values.pop(key, None)
             elif before is None or before[::2] != value[::2]:
@@ -103,7 +106,7 @@ class Settings:
         for key, config in _settings(resource, message.broker) if is_group and is_done else ():
             number = _number(config)
             if number is not None and getattr(config, "config_operation", ConfigOperation.SET) == ConfigOperation.SET:
-                self._put(key, Value(number, message.packet, message.broker))
+                self._put(key, Value(number, message.packet, message.broker, is_of_group=True))
 
     def _put(self, key: _Key, value: Value) -> None:
         if key in self._values or len(self._values) < limits.GROUPS:

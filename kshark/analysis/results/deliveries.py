@@ -27,6 +27,34 @@ class InFlightRange(msgspec.Struct, gc=False):
     member_id: str | None
 
 
+class StoredBatch(msgspec.Struct, gc=False):
+    """Records in one state, as a leader stores them."""
+
+    first_offset: int
+    last_offset: int
+    state: str
+    delivery_count: int
+
+
+class StoredWrite(msgspec.Struct, gc=False):
+    """A WriteShareGroupState for one share partition; a leader only writes what changed.
+
+    `leader`: the address of its connection. `error_code`, `answer_packet`: null without a readable answer.
+    `delivery_complete_count`: ended records above the start offset; null before version 1, or if it is unknown."""
+
+    packet: int
+    time_ns: int
+    answer_packet: int | None
+    error_code: int | None
+    leader: str
+    partition: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int | None
+    batches: list[StoredBatch]
+
+
 class Delivery(msgspec.Struct, gc=False, omit_defaults=True):
     """One change of a share partition; its fields, in this order, are the JSON line (`kshark deliveries -T json`).
 
@@ -34,7 +62,8 @@ class Delivery(msgspec.Struct, gc=False, omit_defaults=True):
     offset_reset. `offsets` are the changed ranges. `start_offset` is null if the capture does not show it. `end_offset`
     is the next offset to acquire. `ranges` are the records from the start offset on, after the change, at most
     limits.LISTED_RANGES; `more_ranges` is the number of ranges that are not listed. `cluster_id`: null if no Metadata
-    shows it. `start_source`, `start_packet` and `start_least`: see kshark.analysis.ShownStart."""
+    shows it. `start_source`, `start_packet` and `start_least`: see kshark.analysis.ShownStart. `stored`: the writes of
+    the leader that store the change, as far as the capture has them."""
 
     group_id: str | None
     topic_id: str
@@ -55,6 +84,7 @@ class Delivery(msgspec.Struct, gc=False, omit_defaults=True):
     start_source: str | None = None
     start_packet: int | None = None
     start_least: int | None = None
+    stored: list[StoredWrite] = []
 
     def has(self, offset: int) -> bool:
         """True if the record changed."""

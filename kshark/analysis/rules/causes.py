@@ -28,7 +28,7 @@ CAUSES: Final = {
     "connection_closed": "the connection that opened the session closed, which ended the session (Kafka 4.1 and later)",
     "old_connection_closed": "an older connection of the member closed, which ended the new session (Kafka 4.1)",
     "broker_restart": "the broker was restarted and lost all its sessions",
-    "evicted": "the session was idle, and the broker evicted it for another one (Kafka 4.0)",
+    "evicted": "the broker evicted the session for another one (share sessions: Kafka 4.0, idle ones)",
     "session_limit": "the broker had no room for another session",
     "final_epoch": "the session was closed with epoch -1",
     "failed_reopen": "an epoch 0 that listed a partition twice ended the old session and opened no new one",
@@ -78,7 +78,7 @@ CAUSES: Final = {
     "not_yet_used": "the member had got a newer number, and had not used it yet: the request may have waited meanwhile",
     "rebalanced": "the group had rebalanced, and the member had not joined the new generation yet",
     "poll_too_late": "the application did not poll within max.poll.interval.ms, so the client had left the group",
-    "two_processes": "two processes with this group.instance.id run, and take it from each other",
+    "two_processes": "two processes use this id at the same time, and take it from each other",
     "not_released": "the process before did not leave, and its session runs until its timeout",
     "left_for_good": "a static member left with epoch -1, so that its partitions moved to others at once",
     "group_full": "the group has its maximum number of members (group.share.max.size)",
@@ -101,6 +101,19 @@ CAUSES: Final = {
     "no_rejoin": "the group was rebalancing, and the member did not join again",
     "member_id_not_adopted": "each answer gives the member an id, and it joins without one again (KIP-394)",
     "no_pause": "the client sends the request again at once after each refusal",
+    # Why a broker refused a fetch session (kshark.incidents.watchers.fetch_sessions).
+    "lost_answer": "the broker had counted the same epoch before, and its answer was lost",
+    "opened_each_time": "the client opens a fetch session with each Fetch, and uses none",
+    "emptied": "the last partition was taken out of the session, which ended it",
+    # Why a producer was fenced, or its batch refused (kshark.incidents.watchers.fencing, producers).
+    "taken_over": "another client has taken over the transactional.id",
+    "restarted": "the same client has started anew with its transactional.id",
+    "timed_out": "the transaction was open for longer than its timeout, and the coordinator ended it",
+    "counted_by_batch": "the client counts sequences by batch: they count records",
+    "gap_after_failure": "a batch before was refused, and the client went on with the sequences after it",
+    "epoch_bump_left_others": "the client raised its producer epoch, and went on with the sequences of the old one",
+    "broker_lost": "the broker had acknowledged the batch before with acks=all, and no longer knows it",
+    "written_twice": "the client sent the same records again under a higher producer epoch",
     # What makes an incident worse (kshark.incidents).
     "ignored": "the client did not wait for the time in throttle_time_ms",
     "queue_missing": "the topic of the dead-letter queue does not exist",
@@ -132,8 +145,8 @@ ADVICE: Final = {
     "retry.backoff.max.ms, 1 s, in Java).",
     "connection_closed": "After error 122, open a new session: send a ShareFetch with epoch 0. If connections close "
     "because they are idle, raise connections.max.idle.ms of the side that closes, or fetch without long pauses.",
-    "evicted": "Raise group.share.max.groups (Kafka 4.0), or run fewer members: the broker had no room, and ended an "
-    "idle session.",
+    "evicted": "Raise the broker's limit of sessions, or run fewer clients: it had no room, and ended an idle session. "
+    "Share sessions: group.share.max.groups (Kafka 4.0); fetch sessions: max.incremental.fetch.session.cache.slots.",
     "broker_restart": "After error 122, open a new session: send a ShareFetch with epoch 0. Look into the broker's log "
     "for the reason of its restart.",
     "after_acknowledgements": "Compare the epochs with the broker's log at DEBUG. If no other connection used the "

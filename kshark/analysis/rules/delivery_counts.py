@@ -18,6 +18,7 @@ from kshark.analysis.facts.bases import (
 from kshark.analysis.facts.calls import FAILED_LATER, ShareStep
 from kshark.analysis.facts.known import NOTHING_HIDDEN
 from kshark.analysis.facts.releases import Release
+from kshark.analysis.facts.settings import Value
 from kshark.analysis.rules.deliveries import acquisition_argument, redelivery_argument
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Check, Rule
 from kshark.analysis.rules.triggers import AGAIN, ANEW, UNDUE
@@ -105,12 +106,18 @@ def _counted_beyond_setting(situation: Acquiring) -> Argument | None:
     """Report another delivery by the broker whose limit, as the capture shows it, the one before had reached.
 
     After a lower limit is set, records that are available are delivered once more (KIP-1240). So the limit must not
-    have changed since the delivery before: it is read-only, and the connection has been open all the time.
+    have changed since the delivery before: it is read-only, and the connection has been open all the time. A group's
+    own limit may be raised outside the capture, so it never proves it.
     """
-    step, broker, releases = situation.step, situation.session.broker, situation.session.releases
-    limit = broker.shown(DELIVERY_LIMIT if releases <= _HAVE_ONE_LIMIT else MOST_DELIVERIES)
-    if limit is None:
-        return None
+    broker, releases = situation.session.broker, situation.session.releases
+    most = broker.shown(DELIVERY_LIMIT if releases <= _HAVE_ONE_LIMIT else MOST_DELIVERIES)
+    own = None if releases <= _HAVE_ONE_LIMIT else broker.shown_of_group(DELIVERY_LIMIT, situation.step.group_id)
+    limits = [limit for limit in (most, own) if limit is not None]
+    return next((found for limit in limits if (found := _counted_beyond(situation, limit)) is not None), None)
+
+
+def _counted_beyond(situation: Acquiring, limit: Value) -> Argument | None:
+    step, broker = situation.step, situation.session.broker
     above = [range_ for range_ in situation.ranges if range_.number > limit.number]
     again = [(range_, piece) for range_ in above for piece in range_.pieces]
     for acquired, piece in again:
@@ -119,9 +126,12 @@ def _counted_beyond_setting(situation: Acquiring) -> Argument | None:
         if hold is None or not is_next or hold.step.connection.broker is not broker:
             continue
         since = min(limit.packet, hold.step.packet)
+        if limit.is_of_group and limit.packet > hold.step.packet:
+            continue
         is_same = limit.is_read_only and step.connection.flow.first_packet < since
         count = _count(acquired.number, acquired.number - 1)
-        text = f"{count}, and the limit is {limit.number} (packet {limit.packet})"
+        whose = "the limit of the group" if limit.is_of_group else "the limit"
+        text = f"{count}, and {whose} is {limit.number} (packet {limit.packet})"
         return redelivery_argument(situation, piece, hold.step, text, grounds=(Shown(DELIVERY_LIMIT, is_same),))
     return None
 

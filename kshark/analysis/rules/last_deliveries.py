@@ -9,6 +9,7 @@ from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.bases import DELIVERY_LIMIT, LOCK_DURATION, NO_MEMBER
 from kshark.analysis.facts.calls import ShareStep
 from kshark.analysis.facts.releases import agreed
+from kshark.analysis.facts.settings import Value
 from kshark.analysis.rules.refusals import named_ranges, offsets_text
 from kshark.analysis.rules.rule import NOTES, Check, Rule
 from kshark.analysis.rules.triggers import GIVEN_UP
@@ -27,32 +28,35 @@ _HOW: Final = {
 
 def given_up_after_last_delivery(situation: Acquiring) -> Argument | None:
     """Records were not processed in their last delivery."""
-    if not situation.given_up:
+    given_up = _at_limit(situation)
+    if not given_up:
         return None
-    record = situation.given_up[0].value[0]
-    last = _last_delivery(situation.given_up[0])
-    same = [piece for piece in situation.given_up if _last_delivery(piece) is last]
-    rest = [piece for piece in situation.given_up if _last_delivery(piece) is not last]
+    record = given_up[0].value[0]
+    last, limit = _last_delivery(given_up[0]), _limit(situation, given_up[0])
+    same = [piece for piece in given_up if _last_delivery(piece) is last]
+    rest = [piece for piece in given_up if _last_delivery(piece) is not last]
+    shown = f" (the limit of the group is {limit.number}: packet {limit.packet})" if limit is not None else ""
 
     def text() -> str:
         others = f"; the same is true for {named_ranges(rest)}" if rest else ""
         return (
             f"{named_ranges(same)} of partition {situation.share_partition.partition[1]}: member {last.member_id} "
-            f"received the last delivery, number {record.count}, with {last.here} ({last.packets}), and "
+            f"received the last delivery, number {record.count}{shown}, with {last.here} ({last.packets}), and "
             f"{_HOW[record.how].format(by=record.by)}; {situation.step.here} receives "
             f"{offsets_text(*situation.ranges[0][:2])} instead ({situation.step.packets}){others}"
         )
 
-    return _argument(situation, situation.given_up, text, *([record.by] if record.by else []))
+    return _argument(situation, given_up, text, *([record.by] if record.by else []))
 
 
 def last_delivered_together(situation: Acquiring) -> Argument | None:
     """Records had their last delivery in one answer, from a broker that should deliver each alone."""
-    if not situation.given_up or not agreed(situation.session.releases, "delivers_last_alone"):
+    given_up = _at_limit(situation)
+    if not given_up or not agreed(situation.session.releases, "delivers_last_alone"):
         return None
-    for piece in situation.given_up:
+    for piece in given_up:
         last, count = _last_delivery(piece), piece.value[0].count or 0
-        together = [other for other in situation.given_up if _last_delivery(other) is last]
+        together = [other for other in given_up if _last_delivery(other) is last]
         if count > LEAST_LIMIT and sum(other.size for other in together) > 1:
             text = (
                 f"{named_ranges(together)} of partition {situation.share_partition.partition[1]}: all had their last "
@@ -61,6 +65,21 @@ def last_delivered_together(situation: Acquiring) -> Argument | None:
             )
             return _argument(situation, together, text)
     return None
+
+
+def _at_limit(situation: Acquiring) -> list[Piece]:
+    """Return the records that were given up, without those that a shown limit of their group would deliver again."""
+    return [
+        piece
+        for piece in situation.given_up
+        if (limit := _limit(situation, piece)) is None or (piece.value[0].count or 0) >= limit.number
+    ]
+
+
+def _limit(situation: Acquiring, piece: Piece) -> Value | None:
+    """Return the group's own delivery limit, if the capture shows it before the last delivery of the records."""
+    limit = situation.session.broker.shown_of_group(DELIVERY_LIMIT, situation.step.group_id)
+    return limit if limit is not None and limit.packet < _last_delivery(piece).packet else None
 
 
 def _last_delivery(piece: Piece) -> ShareStep:

@@ -374,6 +374,8 @@ class PartitionRunner:
                 partition.time(answer.packet, answer.time_ns)  # a lock that ends here may have ended a last delivery
             if signs or partition.last_attempts.ranges or self._rules.counter is not None:
                 self._judge_acquisition(step, answer, session, partition, ranges_acquired, signs, verdicts)
+            if aborted := answer.aborted.get(key):
+                partition.note_aborted(ranges_acquired, aborted)
             partition.acquire(step, answer, ranges_acquired)
             if locked is None or locked.lock_ns != answer.lock_ns:
                 self._lock_times[step.group_id].acquired(partition, locked)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from kshark.analysis.rules import BOOK
 from kshark.incidents.watcher import Watcher
 from kshark.incidents.watchers.brokers import BrokerEnds
 from kshark.incidents.watchers.closings import ClosedOn
 from kshark.incidents.watchers.dead_letters import DeadLetters
 from kshark.incidents.watchers.endpoints import Endpoints
+from kshark.incidents.watchers.fencing import Fencing
+from kshark.incidents.watchers.fetch_sessions import FetchSessions
 from kshark.incidents.watchers.members import Members
 from kshark.incidents.watchers.network import Network
+from kshark.incidents.watchers.producers import Producers
+from kshark.incidents.watchers.refused_records import RefusedRecords
 from kshark.incidents.watchers.requests import Requests
 from kshark.incidents.watchers.retries import Retries
 from kshark.incidents.watchers.rights import Rights
@@ -36,8 +41,14 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     ClosedOn,
     SaslSessions,
     Rights,
+    FetchSessions,
+    RefusedRecords,
+    Fencing,
+    Producers,
 )
 #: APIs whose whole bodies watchers read, and codes of the weirds that they take.
 APIS: Final = frozenset().union(*(apis for watcher in WATCHERS for apis in (watcher.apis, watcher.requests) if apis))
 WEIRDS: Final = frozenset().union(*(watcher.weirds for watcher in WATCHERS))
+#: APIs that rules or rows of incidents judge.
+JUDGED: Final = BOOK.apis.union(*(watcher.judges for watcher in WATCHERS))
 ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))

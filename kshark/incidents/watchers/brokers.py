@@ -46,6 +46,7 @@ BROKER_DOWN: Final = Rule(
         "FRAME_TRUNCATED_AT_CLOSE",
         "REQUEST_OVERDUE",
         "SESSION_UNKNOWN",
+        "FETCH_SESSION_NOT_FOUND",
         "MEMBER_REFUSED",
         "ENDPOINT_UNREACHABLE",
     ),

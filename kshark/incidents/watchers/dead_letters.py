@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kshark import limits
-from kshark.analysis.facts.bases import NO_ADMIN, NO_CONNECTION
+from kshark.analysis.facts.bases import DELIVERY_LIMIT, NO_ADMIN, NO_CONNECTION
 from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.reading import is_whole
 from kshark.analysis.results.error_codes import PlacedCode
@@ -140,6 +140,8 @@ class DeadLetters(Watcher):
         self._groups: dict[_Named, _Group] = {}
         self._topics: dict[_Named, _Topic] = {}
         self._limits: dict[_Named, int] = {}
+        #: By cluster: the delivery limit of groups without their own, as a broker shows it.
+        self._default_limits: dict[int, int] = {}
         #: Groups whose queue was changed.
         self._former: list[_Group] = []
         #: The last packet with lost bytes.
@@ -216,6 +218,17 @@ class DeadLetters(Watcher):
                 self._set_topic(named, configs)
             elif resource.resource_type == ConfigResourceType.GROUP:
                 self._set_group(named, exchange, configs)
+            elif resource.resource_type == ConfigResourceType.BROKER and shown:
+                self._set_default(cluster, configs)
+
+    def _set_default(self, cluster: int, configs: Iterable[Any]) -> None:
+        """Take the delivery limit that a broker shows, for groups without their own."""
+        value = next((_value(config) for config in configs if config.name == DELIVERY_LIMIT.name), "")
+        if value.isdecimal():
+            self._default_limits[cluster] = int(value)
+            for (of, _), group in self._groups.items():
+                if of == cluster and group.limit is None:
+                    group.limit = int(value)
 
     def _set_topic(self, named: _Named, configs: Iterable[Any]) -> None:
         for config in configs:
@@ -237,7 +250,7 @@ class DeadLetters(Watcher):
             if queue and len(self._groups) < limits.GROUPS:
                 self._groups[named] = _Group(named[1], (named[0], queue), _step(exchange))
         if named in self._groups:
-            self._groups[named].limit = self._limits.get(named)
+            self._groups[named].limit = self._limits.get(named, self._default_limits.get(named[0]))
 
     def _learn(self, cluster: int, api_key: Any, answer: Any) -> None:
         """Take the topics that Metadata shows, or that are created or deleted."""

@@ -7,8 +7,8 @@ from typing import Final
 
 from kshark.analysis import Extent
 from kshark.api_keys import FETCH, LIST_OFFSETS, PRODUCE
+from kshark.groups.log_ends import LogEnds
 from kshark.live.screen.rows import Place, RowKey
-from kshark.metrics.log_ends import LogEnds
 from kshark.model import Exchange
 
 #: APIs whose responses show the end of a partition.

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from kshark.analysis.facts.calls import Answer, Call, Leader, Reply
 from kshark.analysis.facts.reading import answer_of, call_of, read_as, step_of
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH
-from kshark.records import RecordsField, make_reader
+from kshark.records import Kept, RecordsField, make_reader
 from tests.analysis.plain import connection
 from tests.analysis.talks import batch_of
 
@@ -199,9 +199,9 @@ def test_which_of_that_has_a_record() -> None:
     spans = [(0, 4, "data"), (5, 5, "control")]
     data = batch_of(0, 4) + batch_of(5, 5, control=True)
     for opened in ("checked", "headers", True):
-        assert answer_of(message(fetched(make_reader(opened, False)(data, 0, len(data), spanned=True)))).spans == {
-            ("t", 1): spans
-        }
+        assert answer_of(
+            message(fetched(make_reader(opened, False)(data, 0, len(data), kept=Kept(spans=True))))
+        ).spans == {("t", 1): spans}
     assert answer_of(message(fetched({"size": 9, "spans": spans}))).spans == {("t", 1): spans}
     for unknown in (RecordsField(9), {"size": 9}, UNSET, None, b"unread", RecordsField(0, spans=[])):
         assert answer_of(message(fetched(unknown))).spans == {}

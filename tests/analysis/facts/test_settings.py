@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kshark import limits
@@ -22,9 +24,7 @@ def verdicts(talk: Conversation | Thinned, code: str) -> list[tuple[str, str | N
 # -- the limit of deliveries
 
 
-def delivered_again(
-    talk: Conversation, name: str, value: int, count: int, *, when: str = "before", **how: bool
-) -> None:
+def delivered_again(talk: Conversation, name: str, value: int, count: int, *, when: str = "before", **how: Any) -> None:
     """A member releases records in a delivery, and receives them again with the next count."""
     a = talk.member("a")
     if when == "before":
@@ -68,6 +68,33 @@ def test_a_limit_that_may_have_changed_proves_nothing() -> None:
     talk = alone(release="4.1")
     delivered_again(talk, LIMIT, 6, 7, when="after", read_only=False)
     assert verdicts(talk, OVER) == [("unknown", "setting_unknown")]
+
+
+OWN = "share.delivery.count.limit"
+
+
+@pytest.mark.parametrize(
+    ("release", "when", "count", "told"),
+    [
+        ("4.4", "before", 4, [("unknown", "setting_unknown")]),
+        ("4.4", "before", 3, []),
+        ("4.4", "between", 4, []),  # records that were available are delivered once more
+        ("4.1", "before", 4, []),  # there a group has none of its own
+    ],
+)
+def test_a_delivery_above_the_groups_own_limit(
+    release: str, when: str, count: int, told: list[tuple[str, str | None]]
+) -> None:
+    """Unknown: an administrator outside the capture may have raised it."""
+    talk = alone(release=release)
+    delivered_again(talk, OWN, 3, count, when=when, group="g")
+    assert verdicts(talk, OVER) == told
+
+
+def test_another_groups_limit_says_nothing() -> None:
+    talk = alone(release="4.4")
+    delivered_again(talk, OWN, 3, 4, when="before", group="other")
+    assert verdicts(talk, OVER) == []
 
 
 def test_another_leader_may_have_a_higher_limit() -> None:

@@ -13,6 +13,7 @@ from tests.analysis.coordinators import ARCHIVED, leader
 from tests.analysis.rules.promises.acknowledgements import ACCEPT, REJECT, RELEASE
 from tests.analysis.rules.promises.deliveries import continue_session, given
 from tests.analysis.rules.promises.last_deliveries import released_and_skipped
+from tests.analysis.talks import sets
 from tests.answers import untold
 from tests.conversation import Conversation, Member, Thinned, everything, findings
 from tests.shared import CAPTURES
@@ -32,6 +33,25 @@ def released(talk: Conversation, *given_to: tuple[int, int, int]) -> Member:
     given(a, 0, *given_to)
     a.share_acknowledge(1, [(first, last, RELEASE) for first, last, _ in given_to]).answered()
     return a
+
+
+# -- the group's own limit
+
+
+@pytest.mark.parametrize(("limit", "told"), [(5, 1), (6, 0)])
+def test_the_groups_own_limit_tells_which_delivery_is_the_last(limit: int, told: int) -> None:
+    talk = Conversation()
+    shown = sets(talk.connection(), "share.delivery.count.limit", str(limit), group="g")
+    released_and_skipped(talk, 0)
+    words = f"number 5 (the limit of the group is 5: packet {shown.answer_packets[-1]})"
+    assert [words in it.argument for it in lost(talk)] == [True] * told
+
+
+def test_a_limit_that_came_after_the_last_delivery_says_nothing() -> None:
+    talk = Conversation()
+    released_and_skipped(talk, 0)
+    sets(talk.connection(), "share.delivery.count.limit", "9", group="g")
+    assert len(lost(talk)) == 1
 
 
 # -- handed out once more

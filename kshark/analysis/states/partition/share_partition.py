@@ -83,12 +83,17 @@ class Change(NamedTuple):
     step: ShareStep | None
 
 
+#: Most ranges of aborted records that are kept; the oldest are forgotten first.
+_ABORTED: Final = 100
+
+
 class ShownStart(NamedTuple):
     """The start offset of a share partition for people.
 
     `offset`: None if it is unknown; then it is `least` or higher.
     `source`: `stored`: the leader read or stored it. `seen`: since then, or since the first acquisition, all records
-    below it have ended in the capture. `passed_over`: it is unknown, because no member in the capture acquired `least`.
+    below it have ended in the capture. `aborted`: the same, but for records of aborted transactions, which the leader
+    does not deliver. `passed_over`: it is unknown, because no member in the capture acquired `least`.
     `packet`: the end of the last exchange that read or stored the state.
     """
 
@@ -151,6 +156,8 @@ class SharePartition:
         self.last: Call | None = None
         self.last_attempts = LastAttempts()
         self.window = Window()
+        #: The last offsets of aborted transactions that the leader took out.
+        self.aborted: deque[tuple[int, int]] = deque(maxlen=_ABORTED)
         #: The packet of the first acquisition, 0 before it; None: records may have been acquired before the capture.
         self._begun_at: int | None = None
         self._report = report
@@ -193,7 +200,7 @@ class SharePartition:
 
         The leader may have passed over offsets that no member in the capture acquired: those of aborted transactions
         (share.isolation.level read_committed), or those that members outside the capture have ended: then it is
-        unknown.
+        unknown. An answer shows the former if it has the records, their abort marker, and no acquisition of them.
         """
         start, (stored, step) = self.start, self.stored or (None, None)
         packet = None if step is None else step.call.end
@@ -202,8 +209,30 @@ class SharePartition:
         if start == stored:
             return ShownStart(start, "stored", packet, start)
         if self.end is not None and start < self.end and self.records.at(start) is None:
-            return ShownStart(None, "passed_over", packet, start)
+            past = self._past_aborted(start)
+            if past < self.end and self.records.at(past) is None:
+                return ShownStart(None, "passed_over", packet, past)
+            return ShownStart(past, "aborted", packet, past)
         return ShownStart(start, "seen", packet, start)
+
+    def _past_aborted(self, start: int) -> int:
+        """Return the first offset from `start` on that is neither ended nor aborted."""
+        for first, last in sorted(self.aborted):
+            if first <= start <= last:
+                start = self.records.passed(last + 1, is_done)
+        return start
+
+    def note_aborted(self, ranges: Sequence[AcquiredRange], aborted: Iterable[tuple[int, int]]) -> None:
+        """Note aborted records that an answer has and does not deliver, between others that it delivers first.
+
+        The leader acquires all offsets up to the last one that nobody has; it takes the aborted ones out.
+        """
+        first = {range_.first for range_ in ranges if range_.number == 1}
+        until = max(first, default=-1)
+        for offsets in aborted:
+            is_free = offsets[1] < until and not any(self.records.over(*offsets)) and not _within(offsets, ranges)
+            if is_free and offsets not in self.aborted:
+                self.aborted.append(offsets)
 
     @property
     def acquired_here(self) -> bool:
@@ -608,6 +637,10 @@ class SharePartition:
             self._report(
                 Change(self, packet, time_ns, event, None if step is None else step.member_id, first, last, step)
             )
+
+
+def _within(offsets: tuple[int, int], ranges: Iterable[AcquiredRange]) -> bool:
+    return any(range_.first <= offsets[1] and offsets[0] <= range_.last for range_ in ranges)
 
 
 def _gives_back(request: OpenRequest, first: int, last: int) -> bool:
