@@ -129,9 +129,10 @@ def explained(name: str, apis: Registry, width: int | None) -> Iterable[Line]:
     Raises UsageError, with a similar name if there is one, if nothing has that name.
     """
     upper, lower = name.upper(), name.lower()
-    if upper in CODES:
-        return code_lines(CODES[upper])
-    if (error := _error(name, apis)) is not None:
+    error = _error(name, apis)
+    if upper in CODES:  # some rules have the name of the error that they explain
+        return chain(code_lines(CODES[upper]), [] if error is None else chain([[]], error_lines(error, apis)))
+    if error is not None:
         return _error_page(name, error, apis)
     if lower in REASONS or lower in CAUSES:
         return _word(lower)

@@ -79,6 +79,12 @@ def test_an_api_names_the_proposals_that_changed_it(kshark: Run) -> None:
     assert versions == sorted(versions)
 
 
+def test_a_rule_with_the_name_of_an_error_is_shown_before_it(kshark: Run) -> None:
+    lines = kshark("explain", "PRODUCER_FENCED").lines
+    assert lines[0].startswith("PRODUCER_FENCED  rule ")
+    assert lines[lines.index("90 PRODUCER_FENCED  not retriable") - 1] == ""
+
+
 def test_an_error_names_its_apis_and_its_proposal(kshark: Run) -> None:
     told = " ".join(kshark("explain", "124", "110", "4", "-1").out.split())
     assert (
