@@ -62,7 +62,7 @@ ALLOWED: Final = {
     ("share RPCs", "json"): Counts(11.5, 29.1, 195.2),
     ("share RPCs", "no records"): Counts(5.8, 21.3, 156.3),
     ("share RPCs", "fields"): Counts(3.9, 13.2, 90.9),
-    ("share RPCs", "check"): Counts(47.1, 61.9, 432.9),
+    ("share RPCs", "check"): Counts(48.5, 61.9, 432.9),
     ("share RPCs", "tables"): Counts(63.3, 92.0, 556.4),
     ("record batches", "json"): Counts(26.3, 44.9, 300.1),
     ("record batches", "no records"): Counts(8.2, 28.7, 160.4),
