@@ -45,7 +45,7 @@ def kip_lines(number: int, registry: Registry, width: int | None) -> Iterator[Li
     if rules:
         yield []
         texts = "; kshark explain rules has their texts" if len(rules) > _MANY_RULES else ""
-        yield [("rules", API), (f"  {len(rules)} that rest on it{texts}", DIM)]
+        yield [("rules", API), (f"  {len(rules)} that {'rests' if len(rules) == 1 else 'rest'} on it{texts}", DIM)]
         yield from _rule_lines(rules, width)
     related = [other for other in KIPS if number in KIPS[other].see]
     if kip.see or related:

@@ -72,6 +72,10 @@ def test_all_proposals_are_listed(kshark: Run) -> None:
     assert any(line.startswith("  KIP-98    0.11  ") for line in lines)
 
 
+def test_one_rule_rests_on_a_proposal(kshark: Run) -> None:
+    assert "rules  1 that rests on it" in kshark("explain", "KIP-345").lines
+
+
 def test_an_api_names_the_proposals_that_changed_it(kshark: Run) -> None:
     lines = kshark("explain", "ShareFetch", "Fetch").lines
     assert "  KIP-1206  version 2 · since Kafka 4.2 · new: share_acquire_mode" in lines
