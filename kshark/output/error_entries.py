@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, Final
 
+from kshark.output.catalogue import EVERY_RULE
 from kshark.output.entries import facts_lines, wrapped_lines
 from kshark.output.spans import API, CODE, DIM, GOOD, LABEL, PLAIN, WARN, Line, hanging
 from kshark.registry import Registry
@@ -40,6 +42,7 @@ def error_lines(error: ErrorCode, registry: Registry) -> Iterator[Line]:
     yield []
     yield from facts_lines(
         ("sent by", ", ".join(_senders(error, registry)) or _OF_CLIENTS),
+        ("rules", ", ".join(_rules(error))),
         ("brought by", ", ".join(f"KIP-{number} (kshark explain KIP-{number})" for number in _proposals(error))),
     )
 
@@ -53,6 +56,12 @@ def _senders(error: ErrorCode, registry: Registry) -> list[str]:
         for key, errors in SENT.items()
         if error in errors
     ]
+
+
+def _rules(error: ErrorCode) -> list[str]:
+    """Return the rules of the same name, and those whose example of a broken rule has an answer with this error."""
+    answer = re.compile(rf"→ {error.value}\b")
+    return [rule.code for rule in EVERY_RULE if rule.code == error.name or answer.search(rule.wrong)]
 
 
 def _proposals(error: ErrorCode) -> list[int]:
@@ -98,6 +107,7 @@ def error_object(error: ErrorCode, registry: Registry) -> dict[str, Any]:
             if error in errors
         ],
         "causes": [_cause_object(cause) for cause in CAUSES.get(error, ())],
+        "rules": _rules(error),
         "kips": [f"KIP-{number}" for number in _proposals(error)],
     }
 

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from kshark.output.kip_entries import rules_of
+from kshark_dissectors.kips import KIPS
 from tests.cli.command import Run
 from tests.shared import ROOT, pythonpath
 
@@ -72,8 +74,15 @@ def test_all_proposals_are_listed(kshark: Run) -> None:
     assert any(line.startswith("  KIP-98    0.11  ") for line in lines)
 
 
+def test_an_error_names_the_rules_that_explain_it(kshark: Run) -> None:
+    (error,) = kshark("explain", "123", "-T", "json").json
+    assert {"EPOCH_REPLAY", "EPOCH_SKIP_AHEAD", "TWO_COUNTERS"} <= set(error["rules"])
+    assert "rules      SESSION_UNKNOWN, USE_AFTER_FINAL, " in kshark("explain", "122").out
+
+
 def test_one_rule_rests_on_a_proposal(kshark: Run) -> None:
-    assert "rules  1 that rests on it" in kshark("explain", "KIP-345").lines
+    number = next(number for number in KIPS if len(rules_of(number)) == 1)
+    assert "rules  1 that rests on it" in kshark("explain", f"KIP-{number}").lines
 
 
 def test_an_api_names_the_proposals_that_changed_it(kshark: Run) -> None:
@@ -93,7 +102,7 @@ def test_an_error_names_its_apis_and_its_proposal(kshark: Run) -> None:
     told = " ".join(kshark("explain", "124", "110", "4", "-1").out.split())
     assert (
         "sent by ShareFetch, ShareAcknowledge, InitializeShareGroupState, WriteShareGroupState, DeleteShareGroupState "
-        "brought by KIP-932" in told
+        "rules STATE_EPOCH_FENCED brought by KIP-932" in told
     )
     assert "sent by OffsetCommit 7+, ConsumerGroupHeartbeat, ShareGroupHeartbeat, StreamsGroupHeartbeat" in told
     assert "sent by no API of Kafka 3.8 and later" in told
