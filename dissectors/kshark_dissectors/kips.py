@@ -130,7 +130,7 @@ KIPS: Final[Mapping[int, Kip]] = {
     107: Kip(
         "An administrator deletes the records before an offset",
         (("0.11", _NEW),),
-        {A.PRODUCE: ("5+", "log_start_offset"), A.FETCH: ("5+", "log_start_offset")},
+        {A.FETCH: ("5+", "log_start_offset")},
     ),
     108: Kip(
         "A policy of the cluster's operators may forbid a topic",
@@ -153,7 +153,7 @@ KIPS: Final[Mapping[int, Kip]] = {
     113: Kip(
         "Replicas are moved between the disks of a broker",
         (("1.1", _NEW),),
-        errors=(E.LOG_DIR_NOT_FOUND, E.REASSIGNMENT_IN_PROGRESS),
+        errors=(E.LOG_DIR_NOT_FOUND,),
     ),
     124: Kip(
         "Quotas for all requests, by the time that they take in the broker's threads",
@@ -181,7 +181,7 @@ KIPS: Final[Mapping[int, Kip]] = {
         (E.SASL_AUTHENTICATION_FAILED,),
         see=(368,),
     ),
-    195: Kip("Partitions are added to a topic by a request", (("1.0", _NEW),)),
+    195: Kip("Partitions are added to a topic by a request", (("1.0", _NEW),), errors=(E.REASSIGNMENT_IN_PROGRESS,)),
     207: Kip(
         "A new leader does not give out the end of its log before it is sure of it",
         (("2.2", _NEW),),
@@ -413,7 +413,7 @@ KIPS: Final[Mapping[int, Kip]] = {
     ),
     590: Kip(
         "A broker forwards a client's request to the controller",
-        (("2.7", _NEW),),
+        (("2.8", _NEW),),
         errors=(E.PRINCIPAL_DESERIALIZATION_FAILURE,),
     ),
     595: Kip(
@@ -542,7 +542,7 @@ KIPS: Final[Mapping[int, Kip]] = {
     ),
     890: Kip(
         "Brokers check that a partition belongs to a transaction; each transaction has its own producer epoch",
-        (("3.8", "brokers check"), ("4.0", "an epoch for each transaction (transaction.version 2)")),
+        (("3.6", "brokers check"), ("4.0", "an epoch for each transaction (transaction.version 2)")),
         {
             A.ADD_PARTITIONS_TO_TXN: ("4+", "transactions verify_only"),
             A.PRODUCE: ("11+", ""),
