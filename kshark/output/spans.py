@@ -30,6 +30,10 @@ PACKET: Final = "packet"
 #: `packet 41` is one word.
 _WORD: Final = re.compile(r" *[^ ]*packets? \d[^ ]*| *[^ ]+| +")
 
+#: Text with less room beside the columns before it goes on below them, at this indent.
+_ROOM: Final = 30
+_BELOW: Final = 8
+
 
 def plain(line: Iterable[Span]) -> str:
     """Return only the text."""
@@ -62,3 +66,8 @@ def folded(line: Iterable[Span], width: int | None, indent: int = 0) -> Iterator
             out.append((word, style))
             room -= len(word)
     yield out
+
+
+def hanging(line: Iterable[Span], width: int | None, indent: int) -> Iterator[Line]:
+    """Wrap the line as `folded` does, with its last column hanging; in a narrow terminal that column is not kept."""
+    return folded(line, width, indent if width is None or indent + _ROOM <= width else _BELOW)
