@@ -210,6 +210,8 @@ _RECORDS: Final = (
         advice="Readers of the log ignore such an update or apply it to the wrong state. Check if two brokers were leaders of the partition of __share_group_state."),
     _weird("TOMBSTONE_MISSING", "records", "warn", "broker", "A share partition's state begins again in the log without the tombstone that ends the state before.", "KIP-932",
         advice="The group or topic was deleted and its state initialized again, but the log does not say so. Check the share coordinator's log at that time."),
+    _weird("STATE_PARTITION_WRONG", "records", "warn", "broker", "A record of __share_group_state is in another partition than the hash of its key says, beside those of the records before.", "Kafka: ShareCoordinatorService",
+        advice="Check that the segments are of one cluster. If they are, another coordinator than the one that clients ask has the state: compare the number of partitions of the topic with the brokers' share.coordinator.state.topic.num.partitions."),
 )
 
 
