@@ -115,6 +115,12 @@ def packets_of(finding: Finding) -> list[int]:
     )
 
 
+def logged_line(finding: Finding) -> int | None:
+    """Return the line of a request log with the last of the evidence; None if it is in packets."""
+    lines = [place.frame for witness in finding.witness for place in witness.places or () if place.is_line]
+    return lines[-1] if lines else None
+
+
 def _next_step(finding: Finding) -> str:
     packets, logs = packets_of(finding), _logs(finding)
     step = f"kshark explain {finding.code}"

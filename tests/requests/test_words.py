@@ -72,3 +72,16 @@ def test_a_moment_may_be_a_line(log: str, capsys: pytest.CaptureFixture[str]) ->
     main(["deliveries", "--at", "98", log])
     assert capsys.readouterr().out != before
     assert before.startswith("at 03:45:38.524")
+
+
+def test_reports_for_other_tools_name_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "kafka-request.log"
+    path.write_bytes(log_of("adv-epochs"))
+    assert main(["check", "-T", "github", str(path)]) == 1
+    annotations = capsys.readouterr().out
+    assert "%0Alines 69%0A" in annotations
+    assert "%0Apackets" not in annotations
+    main(["check", "-T", "sarif", str(path)])
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    found = next(result for result in run["results"] if result["ruleId"] == "ACK_IN_INITIAL_FETCH")
+    assert found["locations"][0]["physicalLocation"]["region"] == {"startLine": 69}
