@@ -45,7 +45,7 @@ REASONS: Final = {
     "closed this one for another reason",
     "end_not_seen": "it is unknown whether the other connection was still open",
     "setting_unknown": "a setting of the broker decides, and neither the capture nor an option shows it",
-    "clock": "the capture's clock does not prove how much time passed: it was set meanwhile, stood still, is too coarse, "
+    "clock": "the capture's clock does not prove how much time passed: it was set meanwhile, stood still, is coarse, "
     "or the file has no times",
     "event": "an event in the capture left the accused no choice: event_code and event_packet name it",
 }
