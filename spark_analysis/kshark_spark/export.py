@@ -96,7 +96,7 @@ def _job(
 # -- in a task
 
 
-def _write(captures: Sequence[Named], attempt: Attempt, options: Options, *, stored: bool) -> Written:
+def _write(captures: Sequence[Named], attempt: Attempt, options: Options, *, stored: bool = False) -> Written:
     """Write all tables of these captures; if one of them fails, each alone."""
     try:
         return (_segments if stored else _together)(captures, attempt, options)
