@@ -5,10 +5,22 @@ from __future__ import annotations
 import re
 import sys
 from argparse import ArgumentTypeError, Namespace
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kshark.analysis import APIS, Analyzer, Delivery, DeliveryLog, Holder, InFlightState
+from kshark.analysis import (
+    APIS,
+    TRANSACTION_APIS,
+    Aborted,
+    Analyzer,
+    Delivery,
+    DeliveryLog,
+    Holder,
+    InFlightState,
+    Moment,
+    WaitingGroup,
+)
 from kshark.api_keys import PRODUCE
 from kshark.cli.apis import registry
 from kshark.cli.each import each
@@ -18,9 +30,11 @@ from kshark.cli.segments import need_log, print_share_states, segments_of, share
 from kshark.cli.source import Source
 from kshark.clusters import Clusters
 from kshark.errors import UsageError
-from kshark.model import Event, Exchange
+from kshark.groups import CONFIG_APIS, GroupSettings
+from kshark.model import Event, Exchange, Message
 from kshark.names import TopicNames
 from kshark.output.deliveries import (
+    aborted_lines,
     dead_letter_lines,
     delivery_lines,
     holder_lines,
@@ -50,7 +64,7 @@ EXAMPLES = (
     "kshark deliveries __share_group_state-0/00000000000000000000.log",
 )
 
-Listed = TypeVar("Listed", bound=Delivery | InFlightState | Holder)
+Listed = TypeVar("Listed", bound=Delivery | InFlightState | Holder | WaitingGroup)
 
 
 def arguments(parser: Parser) -> None:
@@ -98,17 +112,13 @@ def run(args: Namespace) -> int:
     if args.log:
         need_log(args)
     of_one = args.offset is not None  # the headers of dead letters name the original record
-    # Batch headers show which records were aborted.
+    # Batch headers show which records were aborted, and which transactions are open.
     options = Options(
-        records=True if of_one else "checked", payload=of_one, bodies=APIS | NAMING_APIS | _produced(args)
+        records=True if of_one else "checked", payload=of_one, bodies=APIS | TRANSACTION_APIS | NAMING_APIS
     )
     for _ in each(args, options, _show, stops=True):
         pass
     return 0
-
-
-def _produced(args: Namespace) -> frozenset[int]:
-    return frozenset({PRODUCE}) if args.offset is not None else frozenset()
 
 
 def _show(source: Source, args: Namespace, sink: Sink) -> None:
@@ -133,7 +143,9 @@ def _show_states(reading: _Reading, args: Namespace, sink: Sink) -> None:
     if args.format == "text" and not args.quiet:
         sink.lines([moment_line(now_ns, at_end=reading.over)])
     if args.holders:
-        _print(sink, args, holders, lambda: holder_lines(holders, now_ns, sink.width))
+        waiting = reading.waiting()
+        both: list[Holder | WaitingGroup] = [*holders, *waiting]
+        _print(sink, args, both, lambda: holder_lines(holders, now_ns, sink.width, waiting))
     else:
         _print(sink, args, states, lambda: state_lines(states, holders, sink.width))
 
@@ -151,6 +163,7 @@ def _show_changes(reading: _Reading, args: Namespace, sink: Sink) -> None:
         produced = reading.produced()
         if args.format == "text" and not args.quiet:
             sink.lines(produced_lines(produced, args.offset, clusters=reading.has_clusters))
+            sink.lines(aborted_lines(reading.aborted(args.offset), args.offset))
         elif not args.quiet:
             sink.json(produced)
     _print(sink, args, deliveries, lambda: delivery_lines(deliveries, sink.width, offset=args.offset, apart=apart))
@@ -174,7 +187,10 @@ def _show_beside_log(reading: _Reading, args: Namespace, sink: Sink) -> None:
 
 
 def _print(
-    sink: Sink, args: Namespace, items: Sequence[Listed | DeadLetter | BesideLog], lines: Callable[[], Iterable[Line]]
+    sink: Sink,
+    args: Namespace,
+    items: Sequence[Listed | Holder | WaitingGroup | DeadLetter | BesideLog],
+    lines: Callable[[], Iterable[Line]],
 ) -> None:
     if args.quiet:
         return
@@ -200,6 +216,8 @@ class _Reading:
         self._produced: list[tuple[str, Produced]] = []
         self._dead_letters: list[tuple[str, DeadLetter]] = []
         self._names = TopicNames(registry(args))
+        #: By number of the cluster.
+        self._settings: defaultdict[int, GroupSettings] = defaultdict(GroupSettings)
         self._source = source
         self._args = args
         self._start_ns: int | None = None
@@ -238,6 +256,8 @@ class _Reading:
             if message is not None:
                 self._names.learn(message)
                 self._clusters.learn(message)
+        if event.request is not None and event.request.api_key in CONFIG_APIS:
+            self._learn_settings(event, event.request)
         if self.writes is not None:
             self.writes.feed(event)
         if self._args.offset is not None and event.request is not None and event.request.api_key == PRODUCE:
@@ -245,6 +265,35 @@ class _Reading:
                 broker, offset = event.request.broker, self._args.offset
                 self._produced += ((broker, batch) for batch in produced_as(appended, offset))
                 self._dead_letters += ((broker, letter) for letter in dead_letters_in(appended, offset))
+
+    def _learn_settings(self, exchange: Exchange, request: Message) -> None:
+        answer = exchange.response
+        last = request if answer is None else answer
+        self._settings[self._clusters.number(request.broker)].learn(
+            request.api_key or 0,
+            request.body,
+            None if answer is None else answer.body,
+            Moment(last.packet, last.time_ns),
+            request.broker,
+        )
+
+    def waiting(self) -> list[WaitingGroup]:
+        """Return the groups that have come to an open transaction; without those that read uncommitted records."""
+        groups = self.named(self.analyzer.waiting())
+        for group in groups:
+            number = self._clusters.number_of(group.cluster_id)
+            settings = self._settings[number].of(group.group_id or "", "share")
+            levels = (setting.value for setting in settings if setting.name == "share.isolation.level")
+            group.isolation_level = next(levels, None)
+        return [group for group in groups if group.isolation_level != "read_uncommitted"]
+
+    def aborted(self, offset: int) -> list[tuple[str, Aborted]]:
+        """Return the aborted batches of the selected partitions that have the offset, each with its partition."""
+        return [
+            (f"{self._names.by_id.get(topic, topic)}[{partition}]", batch)
+            for (topic, partition), batch in self.analyzer.aborted(offset)
+            if self.selects(None, topic, partition) or self.selects(topic, None, partition)
+        ]
 
     def includes(self, time_ns: int) -> bool:
         """True if the options of the command select this time."""

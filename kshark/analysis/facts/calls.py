@@ -177,7 +177,6 @@ class Answer(Struct, eq=False, gc=False):
     `leaders`: the leaders of the partitions that another broker leads.
     `throttled`: the answer names no partition because of a quota, even if records were acquired.
     `spans`: for a partition with records in the answer, the offsets that have a record, where they are known.
-    `aborted`: for a partition, the offsets in the answer of transactions that were aborted.
     `knows`: the last packet of the client that the broker had certainly received when it sent the answer.
     """
 
@@ -193,7 +192,6 @@ class Answer(Struct, eq=False, gc=False):
     throttled: bool = False
     spans: Mapping[Partition, Sequence[Span]] = NOTHING
     knows: int = UNKNOWN_PACKET
-    aborted: Mapping[Partition, Sequence[tuple[int, int]]] = NOTHING
 
 
 class Call(Struct, eq=False):

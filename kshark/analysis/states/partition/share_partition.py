@@ -200,7 +200,8 @@ class SharePartition:
 
         The leader may have passed over offsets that no member in the capture acquired: those of aborted transactions
         (share.isolation.level read_committed), or those that members outside the capture have ended: then it is
-        unknown. An answer shows the former if it has the records, their abort marker, and no acquisition of them.
+        unknown. The former is shown by their batch and its abort marker, wherever the capture has these
+        (kshark.analysis.facts.transactions).
         """
         start, (stored, step) = self.start, self.stored or (None, None)
         packet = None if step is None else step.call.end
@@ -222,15 +223,16 @@ class SharePartition:
                 start = self.records.passed(last + 1, is_done)
         return start
 
-    def note_aborted(self, ranges: Sequence[AcquiredRange], aborted: Iterable[tuple[int, int]]) -> None:
-        """Note aborted records that an answer has and does not deliver, between others that it delivers first.
+    @property
+    def next_offset(self) -> int | None:
+        """The next offset to acquire after aborted records; None if it is unknown."""
+        end = self.start if self.end is None else self.end
+        return None if end is None else self._past_aborted(end)
 
-        The leader acquires all offsets up to the last one that nobody has; it takes the aborted ones out.
-        """
-        first = {range_.first for range_ in ranges if range_.number == 1}
-        until = max(first, default=-1)
+    def note_aborted(self, ranges: Sequence[AcquiredRange], aborted: Iterable[tuple[int, int]]) -> None:
+        """Note aborted records that an answer passes over, if no member has acquired them."""
         for offsets in aborted:
-            is_free = offsets[1] < until and not any(self.records.over(*offsets)) and not _within(offsets, ranges)
+            is_free = not any(self.records.over(*offsets)) and not _within(offsets, ranges)
             if is_free and offsets not in self.aborted:
                 self.aborted.append(offsets)
 
