@@ -109,6 +109,14 @@ class _Partition:
             del own.by_offset[min(own.by_offset)]
         return own
 
+    def may_be_aborted(self, offset: int) -> bool:
+        if self.aborted.at(offset) is not None:
+            return True
+        return any(
+            offset in own.by_offset and (own.open is None or own.open.ended is not None or offset < own.open.first)
+            for own in self.producers.values()
+        )
+
     def show(self, first: int, last: int) -> None:
         """Note that the capture shows the batches of these offsets."""
         self.shown.put(first, last, True)
@@ -157,6 +165,11 @@ class Transactions:
         """Return the aborted batches between two offsets."""
         partition = self._partitions.get(place)
         return [] if partition is None else partition.aborted.over(first, last)
+
+    def may_be_aborted(self, place: Place, offset: int | None) -> bool:
+        """True if a batch begins at an offset whose transaction is over, and may have been aborted."""
+        partition = self._partitions.get(place)
+        return partition is not None and offset is not None and partition.may_be_aborted(offset)
 
     def aborted_at(self, offset: int) -> Iterator[tuple[Place, Ranged[Aborted]]]:
         """Yield the aborted batches that have an offset, of all partitions."""

@@ -378,6 +378,7 @@ class PartitionRunner:
                 self._judge_acquisition(step, answer, session, partition, ranges_acquired, signs, verdicts)
             self._note_aborted(partition, ranges_acquired)
             partition.acquire(step, answer, ranges_acquired)
+            partition.may_end_in_aborted = self.transactions.may_be_aborted(key, partition.end)
             if locked is None or locked.lock_ns != answer.lock_ns:
                 self._lock_times[step.group_id].acquired(partition, locked)
             if partition.window.last - partition.window.low >= LEAST - 1:
