@@ -62,14 +62,15 @@ class Producer:
         asked = self.connection.ask(22, "InitProducerId", 6 if two_phase else 5, body)
         return asked.answered(producer_id=self.producer_id, producer_epoch=self.epoch)
 
-    def write(self, first: int, last: int, *, partition: int = 0, error: int = 0, topic: str = TOPIC) -> Asked:
-        """Produce with its answer: these offsets."""
+    def write(self, first: int, last: int, *, partition: int = 0, error: int = 0, version: int = 13) -> Asked:
+        """Produce with its answer: these offsets. Before version 13 it names the topic `orders`."""
+        topic = {"topic_id": TOPIC} if version >= 13 else {"name": "orders"}
         records = data(0, last - first, self.producer_id, epoch=self.epoch)
-        rows = [{"topic_id": topic, "partition_data": [{"index": partition, "records": records}]}]
+        rows = [{**topic, "partition_data": [{"index": partition, "records": records}]}]
         body = {"transactional_id": self.name, "acks": -1, "timeout_ms": 30_000, "topic_data": rows}
-        asked = self.connection.ask(0, "Produce", 13, body)
+        asked = self.connection.ask(0, "Produce", version, body)
         row = {"index": partition, "error_code": error, "base_offset": -1 if error else first}
-        return asked.answered(None, responses=[{"topic_id": topic, "partition_responses": [row]}])
+        return asked.answered(None, responses=[{**topic, "partition_responses": [row]}])
 
     def end(self, type: int = COMMIT, error: int = 0) -> Asked:
         """EndTxn with its answer."""

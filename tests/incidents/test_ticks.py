@@ -37,6 +37,7 @@ from tests.incidents import (
     test_throttling,
     test_tls,
     test_topics,
+    test_transactions,
 )
 from tests.ticks import EVERY_NS, Running, without_explanation
 
@@ -279,6 +280,10 @@ def waiting() -> Conversation:
     return talk
 
 
+def hanging() -> Conversation:
+    return test_transactions.hangs()[0]
+
+
 #: By code, a conversation, and the seconds after its last packet from which on the incident is listed.
 LASTS: dict[str, tuple[Callable[[], Conversation], float]] = {
     "BROKER_SILENT": (silent, 0),
@@ -292,6 +297,7 @@ LASTS: dict[str, tuple[Callable[[], Conversation], float]] = {
     "THROTTLED": (waiting, 0),
     "SESSION_TABLE_FULL": (table_full, 0),
     "NOT_AUTHORIZED": (unauthorized, 0),
+    "TXN_HANGING": (hanging, 0),
 }
 
 

@@ -18,32 +18,43 @@ from kshark import limits
 from kshark.analysis.facts.reading import is_whole, record_spans, transaction_batches
 from kshark.api_keys import END_TXN, FETCH, INIT_PRODUCER_ID, METADATA, PRODUCE, SHARE_FETCH, WRITE_TXN_MARKERS
 from kshark.endpoints import host_of
-from kshark.model import Message
+from kshark.model import Message, Witness
 from kshark.offset_ranges import OffsetRanges, Ranged
 from kshark.records import RecordsField, TransactionBatch, produced_of
 from kshark.records.batch import TRANSACTIONAL
 from kshark.records.spans import LAST, UNREAD
 from kshark.records.transactions import ABORT, RECORDS
+from kshark_dissectors.enums import ApiKey
 
 #: APIs whose exchanges show transactions.
 TRANSACTION_APIS: Final = frozenset(
-    {INIT_PRODUCER_ID, PRODUCE, FETCH, SHARE_FETCH, END_TXN, WRITE_TXN_MARKERS, METADATA}
+    {
+        INIT_PRODUCER_ID,
+        PRODUCE,
+        FETCH,
+        SHARE_FETCH,
+        END_TXN,
+        WRITE_TXN_MARKERS,
+        METADATA,
+        ApiKey.DESCRIBE_TRANSACTIONS,
+    }
 )
 #: A topic's id, or its name while no Metadata shows the id, and a partition.
 Place = tuple[str, int]
 
 
 class Producer(Struct):
-    """A transactional producer. `timeout_ms`: None if its InitProducerId is not in the capture; `is_two_phase`: it has
-    no timeout (KIP-939); `packet`: of that answer, else of its first Produce."""
+    """A transactional producer. `timeout_ms`: of its transactions, None if neither InitProducerId nor
+    DescribeTransactions shows it; `is_two_phase`: they have no timeout (KIP-939). `shown`: the exchange that shows it.
+    """
 
     producer_id: int
     transactional_id: str | None
     client_id: str | None
     host: str
-    packet: int
     timeout_ms: int | None = None
     is_two_phase: bool = False
+    shown: Witness | None = None
 
 
 class Aborted(Struct, frozen=True):
@@ -57,13 +68,14 @@ class Aborted(Struct, frozen=True):
 
 
 class OpenTransaction(Struct):
-    """A transaction in one partition that nothing has ended so far. `packet`, `time_ns`: of the answer to its first
-    Produce. `ended`: the packet of an accepted EndTxn, after which its markers are due."""
+    """A transaction in one partition that nothing has ended so far. `begun`: its first Produce, `time_ns` of the
+    answer. `ended`: the packet of an accepted EndTxn, after which its markers are due."""
 
     producer: Producer
     epoch: int
     first: int
     last: int
+    begun: Witness
     packet: int
     time_ns: int
     ended: int | None = None
@@ -121,6 +133,12 @@ class _Partition:
         """Note that the capture shows the batches of these offsets."""
         self.shown.put(first, last, True)
         self.shown.keep(limits.IN_FLIGHT_RANGES)
+
+    def end_before(self, stable: int) -> None:
+        """End the transactions that begin before a last stable offset: it does not pass open ones."""
+        for own in self.producers.values():
+            if own.open is not None and own.open.first < stable:
+                own.open = None
 
     def decide(self, packet: int) -> None:
         """Find the batches that were aborted; forget what is decided."""
@@ -197,6 +215,8 @@ class Transactions:
             self._named(response.body)
         elif request.api_key == WRITE_TXN_MARKERS:
             self._marked(request.body, response)
+        elif request.api_key == ApiKey.DESCRIBE_TRANSACTIONS:
+            self._described(request, response)
         elif not response.body.error_code:
             take = self._begun if request.api_key == INIT_PRODUCER_ID else self._ended
             take(request, response)
@@ -205,17 +225,24 @@ class Transactions:
         asked: Any = request.body
         if asked.transactional_id:
             producer = self._producer(response.body.producer_id, asked.transactional_id, request)
-            producer.packet, producer.timeout_ms = response.packet, asked.transaction_timeout_ms
+            producer.shown, producer.timeout_ms = _witness(request, response), asked.transaction_timeout_ms
             producer.is_two_phase = getattr(asked, "enable2_pc", False) is True
             # Before it gets its id, the coordinator has ended the transaction that an earlier producer left open.
             self._end(producer.producer_id, response.packet)
+
+    def _described(self, request: Message, response: Message) -> None:
+        """Take the timeouts of producers whose InitProducerId is not in the capture."""
+        for state in response.body.transaction_states or ():
+            producer = None if state.error_code else self._producers.get(state.producer_id)
+            if producer is not None and producer.timeout_ms is None and state.transaction_timeout_ms > 0:
+                producer.timeout_ms, producer.shown = state.transaction_timeout_ms, _witness(request, response)
 
     def _producer(self, producer_id: int, transactional_id: str | None, request: Message) -> Producer:
         """Return a producer; its client is the one of its last request."""
         producer = self._producers.get(producer_id)
         client_id = request.client_id if isinstance(request.client_id, str) else None
         if producer is None:
-            producer = Producer(producer_id, transactional_id, client_id, host_of(request.client), request.packet)
+            producer = Producer(producer_id, transactional_id, client_id, host_of(request.client))
             self._producers[producer_id] = producer
             if len(self._producers) > limits.PRODUCERS:
                 self._producers.popitem(last=False)
@@ -245,7 +272,7 @@ class Transactions:
         for marker in asked.markers or ():
             for topic in marker.topics or ():
                 for number in topic.partition_indexes or ():
-                    partition = self._partitions.get((self._key(topic), number))
+                    partition = self._partitions.get((self.key(topic), number))
                     own = None if partition is None else partition.producers.get(marker.producer_id)
                     if own is not None and (marker.producer_id, topic.name, number) not in failed:
                         own.open = None
@@ -261,8 +288,8 @@ class Transactions:
         for topic in request.body.topic_data or ():
             for row in topic.partition_data or ():
                 first = appended.get((_topic(topic), row.index), -1)
-                for header in _headers(row.records) if first >= 0 else ():
-                    last, place = first + header[4], (self._key(topic), row.index)
+                for header in headers_of(row.records) if first >= 0 else ():
+                    last, place = first + header[4], (self.key(topic), row.index)
                     if header[3] & TRANSACTIONAL:
                         self._open(place, (first, last, header[7], header[8], RECORDS), request, response)
                     elif (partition := self._partitions.get(place)) is not None:
@@ -278,7 +305,8 @@ class Transactions:
         own = partition.add(batch)
         is_over = own.open is None or own.open.ended is not None or own.open.epoch != epoch
         if is_over and first > own.over:
-            own.open = OpenTransaction(producer, epoch, first, last, response.packet, response.time_ns)
+            begun = _witness(request, response)
+            own.open = OpenTransaction(producer, epoch, first, last, begun, response.packet, response.time_ns)
         elif own.open is not None:
             own.open.last = max(own.open.last, last)
         partition.decide(response.packet)
@@ -288,13 +316,17 @@ class Transactions:
             for row in topic.partitions or ():
                 if row.records is not None:
                     self._read(topic, row, response.packet)
+                if self._partitions and getattr(row, "last_stable_offset", -1) > 0:
+                    partition = self._partitions.get((self.key(topic), row.partition_index))
+                    if partition is not None:
+                        partition.end_before(row.last_stable_offset)
 
     def _read(self, topic: Any, row: Any, packet: int) -> None:
         """Take the batches of a partition in an answer to Fetch or ShareFetch."""
         batches = transaction_batches(row.records)
         if not batches and not self._partitions:
             return
-        place = self._key(topic), row.partition_index
+        place = self.key(topic), row.partition_index
         partition = self._partitions.get(place)
         if partition is None:
             if not batches:
@@ -316,7 +348,8 @@ class Transactions:
             self._partitions.popitem(last=False)
         return partition
 
-    def _key(self, topic: Any) -> str:
+    def key(self, topic: Any) -> str:
+        """Return the id of a topic, or its name while the id is unknown."""
         key = _topic(topic)
         return self._ids.get(key, key)
 
@@ -333,13 +366,18 @@ class Transactions:
                 self._partitions.setdefault((topic_id, place[1]), self._partitions.pop(place))
 
 
+def _witness(request: Message, response: Message) -> Witness:
+    number = None if request.correlation_id is UNSET else request.correlation_id
+    return Witness(request.flow, number, request.packet, response.packet)
+
+
 def _topic(topic: Any) -> str:
     """Return the id or the name of a topic."""
     fields = (getattr(topic, name, UNSET) for name in ("topic_id", "name", "topic"))
     return str(next(it for it in fields if it is not UNSET))
 
 
-def _headers(records: Any) -> Iterable[Any]:
+def headers_of(records: Any) -> Iterable[Any]:
     """Return the headers of the batches in a Produce that have a producer id, also of one from tables."""
     if type(records) is RecordsField:
         produced = produced_of(records)

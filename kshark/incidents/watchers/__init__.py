@@ -23,6 +23,7 @@ from kshark.incidents.watchers.session_table import SessionTables
 from kshark.incidents.watchers.throttling import Throttling
 from kshark.incidents.watchers.tls import Handshakes
 from kshark.incidents.watchers.topics import Topics
+from kshark.incidents.watchers.transactions import HangingTransactions
 
 WATCHERS: Final[tuple[type[Watcher], ...]] = (
     # These two feed the scene, which others read.
@@ -44,6 +45,7 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     RefusedRecords,
     Fencing,
     Producers,
+    HangingTransactions,
 )
 #: APIs whose whole bodies watchers read, and codes of the weirds that they take.
 APIS: Final = frozenset().union(*(apis for watcher in WATCHERS for apis in (watcher.apis, watcher.requests) if apis))
