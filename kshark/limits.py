@@ -310,6 +310,8 @@ TIMELINE_ENTRIES: Final = 100_000
 PRODUCERS: Final = 100_000
 TRANSACTIONAL_PARTITIONS: Final = 10_000
 TRANSACTIONS: Final = 100
+#: Keys of records whose partition is remembered for each client that writes them.
+HASHED_KEYS: Final = 200_000
 #: Client processes whose repeated requests are followed, and the refused partitions and groups of each request.
 RETRYING: Final = 10_000
 RETRIED_PLACES: Final = 100

@@ -12,6 +12,7 @@ from kshark.incidents.watchers.dead_letters import DeadLetters
 from kshark.incidents.watchers.endpoints import Endpoints
 from kshark.incidents.watchers.fencing import Fencing
 from kshark.incidents.watchers.fetch_sessions import FetchSessions
+from kshark.incidents.watchers.keys import HashedKeys
 from kshark.incidents.watchers.members import Members
 from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.producers import Producers
@@ -47,6 +48,7 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     Fencing,
     Producers,
     HangingTransactions,
+    HashedKeys,
 )
 #: APIs whose whole bodies watchers read, and codes of the weirds that they take.
 APIS: Final = frozenset().union(*(apis for watcher in WATCHERS for apis in (watcher.apis, watcher.requests) if apis))
