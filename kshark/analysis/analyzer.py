@@ -13,7 +13,6 @@ say) must receive all of these:
 | Weird TIME_DISORDER, ACKED_UNSEEN, and those of the clock (facts/clock.py) | the capture |
 | Exchange of the five APIs of share coordinators | the group, on any connection |
 | Weirds, Messages and Exchanges with codes that rules name; Weirds of GIVEN_UP | every connection |
-| Exchange of TRANSACTION_APIS, for start offsets that are shown; no rule reads them | the cluster, on any connection |
 | Message of any API | connections that the session uses (a request shows that one is still open) |
 """
 
@@ -90,6 +89,7 @@ class Analyzer:
     Parties: also by client, and only requests that they select.
     `on_change` is called with every change of records of share partitions.
     `complete`: the capture holds all traffic of its clients, so that hidden traffic is no doubt.
+    `transactions`: follow all, for start offsets that are shown; otherwise only answers to ShareFetch show some.
     `exact`: no step takes the fast path; the findings are the same. `book`: the rules.
     """
 
@@ -100,6 +100,7 @@ class Analyzer:
         steps: bool = False,
         coverage: bool | Parties = False,
         complete: bool = False,
+        transactions: bool = False,
         on_change: Callable[[Change], object] | None = None,
         exact: bool = False,
         book: RuleBook = BOOK,
@@ -146,7 +147,7 @@ class Analyzer:
             # After the members: a session's verdict may wait for the heartbeat that its member has just recorded.
             ({SHARE_GROUP_HEARTBEAT}, self._prove_sessions),
             # Before the records: a leader takes aborted ones out of what it delivers with the same answer.
-            (TRANSACTION_APIS, self._transactions),
+            (TRANSACTION_APIS if transactions else (), self._transactions),
             # After the rules of one exchange: their findings come before those of sessions and records.
             (SESSION_APIS, self._answer),
             # Last: an exchange is judged by what was known of brokers before it.
@@ -155,7 +156,7 @@ class Analyzer:
             (CONFIG_APIS, self._settings),
         )
         machines = (machine.apis for machine in self._machines)
-        apis = rules.apis.union(_CONTEXT_APIS, SESSION_APIS, TRANSACTION_APIS, *machines)
+        apis = rules.apis.union(_CONTEXT_APIS, SESSION_APIS, *machines, TRANSACTION_APIS if transactions else ())
         #: By API. Exchanges of other APIs have no reader.
         self._readers: Final[dict[Any, tuple[_Reader, ...]]] = {
             api: tuple(reader for read, reader in readers if api in read) for api in apis

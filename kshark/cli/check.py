@@ -225,6 +225,7 @@ class Checking(Run):
             coverage=coverage and counted_requests(args, self._resting),
             named=named,
             complete=getattr(args, "complete", False),
+            records=getattr(args, "records", False),
             listing=listing,
             on_change=on_change,
         )

@@ -205,7 +205,8 @@ class _Reading:
 
     def __init__(self, source: Source, args: Namespace) -> None:
         self._log = DeliveryLog(args.offset)
-        self.analyzer = Analyzer(on_change=None if args.holders or args.at is not None else self._log.change)
+        on_change = None if args.holders or args.at is not None else self._log.change
+        self.analyzer = Analyzer(transactions=True, on_change=on_change)
         self.now_ns = 0
         #: True if the capture ended before the moment of `--at`, or without `--at`.
         self.over = False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from kshark.api_keys import FETCH, FETCH_SNAPSHOT, PRODUCE, SHARE_FETCH
 from kshark.model import Exchange, Message
-from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes, produced_of, spans_of, transactions_in
+from kshark.records import AnyRecord, Batch, RecordsField, RecordSizes, produced_of, spans_of
 from kshark.tables.columns import API, CORRELATION, TOPIC, Column, table
 from kshark.tables.connections import OpenConnection
 from kshark.tables.coordinators import coordinator_rows
@@ -157,7 +157,6 @@ def _add(
                 continue
             if message.api_key in (FETCH, SHARE_FETCH):
                 opened.spans = spans_of(opened)
-                opened.transactions = transactions_in(opened) or UNSET
             if message.api_key in (FETCH, PRODUCE):
                 opened.produced = produced_of(opened)
             held.opened.append(opened)

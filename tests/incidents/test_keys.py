@@ -9,7 +9,7 @@ import pytest
 
 from kshark import limits
 from kshark.face import pages
-from kshark.incidents import Incidents
+from kshark.incidents import WITH_RECORDS, Incidents
 from kshark.model import Event, Finding
 from kshark.pipeline import JUDGED
 from kshark.records import Record
@@ -32,7 +32,7 @@ def told(talk: Conversation, *, opened: bool = True) -> list[Finding]:
 
 
 def of(happened: list[Event]) -> list[Finding]:
-    stage = Incidents(registry())
+    stage = Incidents(registry(), WITH_RECORDS)
     found = [*stage.page(happened), *stage.close()]
     return [it for it in found if it.code == "KEY_ON_TWO_PARTITIONS"]
 

@@ -230,6 +230,16 @@ def _read_partitions(answer: Answer, responses: Sequence[Any], is_fetch: bool) -
                     acquired.append((key, held.first_offset, held.last_offset, held.delivery_count))
                 if record_offsets := record_spans(partition.records):
                     spans[key] = record_offsets
+                    if getattr(partition.records, "transactions", UNSET) is not UNSET:
+                        answer.transactions = {**answer.transactions, key: partition.records.transactions}
+
+
+def topic_key(topic: Any) -> str:
+    """Return the id or the name of a topic in a body."""
+    key = getattr(topic, "topic_id", UNSET)
+    if key is UNSET:
+        key = getattr(topic, "name", UNSET)
+    return str(topic.topic if key is UNSET else key)
 
 
 def transaction_batches(records: Any) -> Sequence[TransactionBatch]:

@@ -9,13 +9,13 @@ WriteTxnMarkers or a marker ends it.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, field
 
 from kshark import limits
-from kshark.analysis.facts.reading import is_whole, record_spans, transaction_batches
+from kshark.analysis.facts.reading import is_whole, record_spans, topic_key, transaction_batches
 from kshark.api_keys import END_TXN, FETCH, INIT_PRODUCER_ID, METADATA, PRODUCE, SHARE_FETCH, WRITE_TXN_MARKERS
 from kshark.endpoints import host_of
 from kshark.model import Message, Witness
@@ -135,7 +135,7 @@ class _Partition:
         self.shown.keep(limits.IN_FLIGHT_RANGES)
 
     def end_before(self, stable: int) -> None:
-        """End the transactions that begin before a last stable offset: it does not pass open ones."""
+        """End the transactions that begin before a last stable offset."""
         for own in self.producers.values():
             if own.open is not None and own.open.first < stable:
                 own.open = None
@@ -173,7 +173,8 @@ class Transactions:
     """The transactions of one cluster. `learn` takes exchanges in the order of the time line."""
 
     def __init__(self) -> None:
-        self._partitions: OrderedDict[Place, _Partition] = OrderedDict()
+        #: By partition; only those of transactions.
+        self.places: OrderedDict[Place, _Partition] = OrderedDict()
         self._producers: OrderedDict[int, Producer] = OrderedDict()
         self._ids: dict[str, str] = {}
 
@@ -181,23 +182,23 @@ class Transactions:
 
     def aborted(self, place: Place, first: int, last: int) -> list[Ranged[Aborted]]:
         """Return the aborted batches between two offsets."""
-        partition = self._partitions.get(place)
+        partition = self.places.get(place)
         return [] if partition is None else partition.aborted.over(first, last)
 
     def may_be_aborted(self, place: Place, offset: int | None) -> bool:
         """True if a batch begins at an offset whose transaction is over, and may have been aborted."""
-        partition = self._partitions.get(place)
+        partition = self.places.get(place)
         return partition is not None and offset is not None and partition.may_be_aborted(offset)
 
     def aborted_at(self, offset: int) -> Iterator[tuple[Place, Ranged[Aborted]]]:
         """Yield the aborted batches that have an offset, of all partitions."""
-        for place, partition in self._partitions.items():
+        for place, partition in self.places.items():
             for batch in partition.aborted.over(offset, offset):
                 yield place, batch
 
     def open(self, place: Place) -> list[OpenTransaction]:
         """Return the open transactions of a partition, in the order of their first offsets."""
-        partition = self._partitions.get(place)
+        partition = self.places.get(place)
         own = () if partition is None else partition.producers.values()
         return sorted((it.open for it in own if it.open is not None), key=lambda it: it.first)
 
@@ -255,7 +256,7 @@ class Transactions:
 
     def _end(self, producer_id: int, packet: int) -> None:
         """Note that a producer's transactions have ended; their markers are due."""
-        for partition in self._partitions.values():
+        for partition in self.places.values():
             own = partition.producers.get(producer_id)
             if own is not None and own.open is not None and own.open.ended is None:
                 own.open.ended = packet
@@ -272,7 +273,7 @@ class Transactions:
         for marker in asked.markers or ():
             for topic in marker.topics or ():
                 for number in topic.partition_indexes or ():
-                    partition = self._partitions.get((self.key(topic), number))
+                    partition = self.places.get((self.key(topic), number))
                     own = None if partition is None else partition.producers.get(marker.producer_id)
                     if own is not None and (marker.producer_id, topic.name, number) not in failed:
                         own.open = None
@@ -280,19 +281,19 @@ class Transactions:
     def _produced(self, request: Message, response: Message) -> None:
         """Take the batches of transactions that a broker has appended."""
         appended = {
-            (_topic(topic), row.index): row.base_offset
+            (topic_key(topic), row.index): row.base_offset
             for topic in response.body.responses or ()
             for row in topic.partition_responses or ()
             if not row.error_code and row.base_offset >= 0
         }
         for topic in request.body.topic_data or ():
             for row in topic.partition_data or ():
-                first = appended.get((_topic(topic), row.index), -1)
+                first = appended.get((topic_key(topic), row.index), -1)
                 for header in headers_of(row.records) if first >= 0 else ():
                     last, place = first + header[4], (self.key(topic), row.index)
                     if header[3] & TRANSACTIONAL:
                         self._open(place, (first, last, header[7], header[8], RECORDS), request, response)
-                    elif (partition := self._partitions.get(place)) is not None:
+                    elif (partition := self.places.get(place)) is not None:
                         partition.show(first, last)
                     first = last + 1
 
@@ -314,43 +315,44 @@ class Transactions:
     def _fetched(self, response: Message) -> None:
         for topic in getattr(response.body, "responses", None) or ():
             for row in topic.partitions or ():
-                if row.records is not None:
-                    self._read(topic, row, response.packet)
-                if self._partitions and getattr(row, "last_stable_offset", -1) > 0:
-                    partition = self._partitions.get((self.key(topic), row.partition_index))
-                    if partition is not None:
-                        partition.end_before(row.last_stable_offset)
+                batches = transaction_batches(row.records)
+                if batches or self.places:
+                    place = self.key(topic), row.partition_index
+                    self.read(place, batches, record_spans(row.records), response.packet)
+                    self.end_before(place, getattr(row, "last_stable_offset", -1))
 
-    def _read(self, topic: Any, row: Any, packet: int) -> None:
-        """Take the batches of a partition in an answer to Fetch or ShareFetch."""
-        batches = transaction_batches(row.records)
-        if not batches and not self._partitions:
-            return
-        place = self.key(topic), row.partition_index
-        partition = self._partitions.get(place)
+    def read(self, place: Place, batches: Sequence[TransactionBatch], spans: Any, packet: int) -> None:
+        """Take the batches of a partition in an answer to Fetch or ShareFetch, and the offsets that it has."""
+        partition = self.places.get(place)
         if partition is None:
             if not batches:
                 return
             partition = self._partition(place)
         for batch in batches:
             partition.add(batch)
-        for first, last, kind in record_spans(row.records) or ():
+        for first, last, kind in spans or ():
             if kind != UNREAD and last < LAST:
                 partition.show(first, last)
         partition.decide(packet)
 
+    def end_before(self, place: Place, stable: int) -> None:
+        """End the transactions that begin before a last stable offset: it does not pass open ones."""
+        partition = self.places.get(place)
+        if partition is not None and stable > 0:
+            partition.end_before(stable)
+
     # -- places
 
     def _partition(self, place: Place) -> _Partition:
-        partition = self._partitions.setdefault(place, _Partition())
-        self._partitions.move_to_end(place)
-        if len(self._partitions) > limits.TRANSACTIONAL_PARTITIONS:
-            self._partitions.popitem(last=False)
+        partition = self.places.setdefault(place, _Partition())
+        self.places.move_to_end(place)
+        if len(self.places) > limits.TRANSACTIONAL_PARTITIONS:
+            self.places.popitem(last=False)
         return partition
 
     def key(self, topic: Any) -> str:
         """Return the id of a topic, or its name while the id is unknown."""
-        key = _topic(topic)
+        key = topic_key(topic)
         return self._ids.get(key, key)
 
     def _named(self, body: Any) -> None:
@@ -362,19 +364,13 @@ class Transactions:
             if name not in self._ids and len(self._ids) >= limits.TOPICS:
                 continue
             self._ids[name] = topic_id
-            for place in [place for place in self._partitions if place[0] == name]:
-                self._partitions.setdefault((topic_id, place[1]), self._partitions.pop(place))
+            for place in [place for place in self.places if place[0] == name]:
+                self.places.setdefault((topic_id, place[1]), self.places.pop(place))
 
 
 def _witness(request: Message, response: Message) -> Witness:
     number = None if request.correlation_id is UNSET else request.correlation_id
     return Witness(request.flow, number, request.packet, response.packet)
-
-
-def _topic(topic: Any) -> str:
-    """Return the id or the name of a topic."""
-    fields = (getattr(topic, name, UNSET) for name in ("topic_id", "name", "topic"))
-    return str(next(it for it in fields if it is not UNSET))
 
 
 def headers_of(records: Any) -> Iterable[Any]:

@@ -376,21 +376,26 @@ class PartitionRunner:
                 partition.time(answer.packet, answer.time_ns)  # a lock that ends here may have ended a last delivery
             if signs or partition.last_attempts.ranges or self._rules.counter is not None:
                 self._judge_acquisition(step, answer, session, partition, ranges_acquired, signs, verdicts)
-            self._note_aborted(partition, ranges_acquired)
+            has_transactions = answer.transactions or self.transactions.places
+            if has_transactions:
+                self._note_aborted(partition, answer, ranges_acquired)
             partition.acquire(step, answer, ranges_acquired)
-            partition.may_end_in_aborted = self.transactions.may_be_aborted(key, partition.end)
+            if has_transactions:
+                partition.may_end_in_aborted = self.transactions.may_be_aborted(key, partition.end)
             if locked is None or locked.lock_ns != answer.lock_ns:
                 self._lock_times[step.group_id].acquired(partition, locked)
             if partition.window.last - partition.window.low >= LEAST - 1:
                 self._wide.add(partition)
         answer.spans = {}  # the records hold what matters of them
 
-    def _note_aborted(self, partition: SharePartition, acquired: Sequence[AcquiredRange]) -> None:
+    def _note_aborted(self, partition: SharePartition, answer: Answer, acquired: Sequence[AcquiredRange]) -> None:
         """Note the aborted records that the leader took out of an acquisition: those below the last new records.
 
         The leader acquires all offsets up to the last one that nobody has.
         """
-        until = max((range_.first for range_ in acquired if range_.number == 1), default=-1)
+        key = partition.partition
+        self.transactions.read(key, answer.transactions.get(key, ()), answer.spans.get(key), answer.packet)
+        until = max([range_.first for range_ in acquired if range_.number == 1], default=-1)
         first = partition.start or 0
         if first < until and (aborted := self.transactions.aborted(partition.partition, first, until - 1)):
             partition.note_aborted(acquired, [(range_.first, range_.last) for range_ in aborted])

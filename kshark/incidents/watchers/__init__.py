@@ -48,11 +48,13 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     Fencing,
     Producers,
     HangingTransactions,
-    HashedKeys,
 )
+#: Those that need the records of batches (`kshark check --records`).
+WITH_RECORDS: Final[tuple[type[Watcher], ...]] = (HashedKeys,)
 #: APIs whose whole bodies watchers read, and codes of the weirds that they take.
 APIS: Final = frozenset().union(*(apis for watcher in WATCHERS for apis in (watcher.apis, watcher.requests) if apis))
 WEIRDS: Final = frozenset().union(*(watcher.weirds for watcher in WATCHERS))
 #: APIs that rules or rows of incidents judge.
 JUDGED: Final = BOOK.apis.union(*(watcher.judges for watcher in WATCHERS))
-ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))
+_EVERY: Final = (*WATCHERS, *WITH_RECORDS)
+ROWS: Final = tuple(sorted((row for watcher in _EVERY for row in watcher.rows), key=lambda row: row.number or 0))

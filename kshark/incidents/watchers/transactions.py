@@ -7,7 +7,7 @@ not know, or whose markers it could not write, hangs (KIP-664, KIP-890).
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
@@ -18,6 +18,7 @@ from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.reading import is_whole
 from kshark.analysis.facts.transactions import TRANSACTION_APIS, OpenTransaction, Place, Transactions, headers_of
 from kshark.analysis.rules.rule import Rule
+from kshark.api_keys import FETCH, PRODUCE, SHARE_FETCH
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
@@ -119,31 +120,32 @@ class HangingTransactions(Watcher):
 
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
         request, response = exchange.request, exchange.response
-        if request is None or response is None or not is_whole(request) or not is_whole(response):
+        if request is None or response is None or not self._concerns(request):
             return NOTHING
-        cluster, body = self.scene.cluster_of(exchange.flow), request.body
-        if request.api_key == ApiKey.ADD_PARTITIONS_TO_TXN:
-            self._add(cluster, body)
+        if not is_whole(request) or not is_whole(response):
             return NOTHING
+        read = _READERS[request.api_key]  # type: ignore[index]  # UNSET is no key
+        return read(self, exchange, self.scene.cluster_of(exchange.flow), request, response)
+
+    def _concerns(self, request: Message) -> bool:
+        """True unless a quick look shows that a request is of no interest, as most are."""
+        api_key, body = request.api_key, request.body
+        if api_key == PRODUCE:
+            return body is not None and getattr(body, "transactional_id", None) is not None
+        if api_key == FETCH:
+            return getattr(body, "isolation_level", 0) == IsolationLevel.READ_COMMITTED
+        return api_key != SHARE_FETCH or bool(self._flows) or bool(getattr(body, "topics", None))
+
+    def _learn(self, _: Exchange, cluster: int, request: Message, response: Message) -> Iterable[Incident]:
+        """Take the producers, their batches and the ends of their transactions."""
         self._clusters[cluster].learn(request, response)
-        match request.api_key:
-            case ApiKey.PRODUCE:
-                self._produced(exchange, cluster, request)
-            case ApiKey.FETCH:
-                return self._fetched(exchange, cluster, body, response.body)
-            case ApiKey.SHARE_FETCH:
-                self._share_fetched(cluster, body, response.body)
-            case ApiKey.END_TXN if not getattr(response.body, "error_code", 0):
-                self._added.pop((cluster, request.body.producer_id), None)
-            case ApiKey.WRITE_TXN_MARKERS:
-                how = f"{client_of(exchange)} ended it with WriteTxnMarkers (packet {response.packet})"
-                return self._ended(cluster, how)
         return NOTHING
 
     # -- producers
 
-    def _add(self, cluster: int, body: Any) -> None:
+    def _add(self, _: Exchange, cluster: int, request: Message, __: Message) -> Iterable[Incident]:
         """Take the partitions that are added to transactions."""
+        body: Any = request.body
         transactions = getattr(body, "transactions", UNSET)
         added = [(it.producer_id, it.topics, it.verify_only) for it in transactions or ()] if transactions else []
         if transactions is UNSET:
@@ -152,6 +154,7 @@ class HangingTransactions(Watcher):
             for topic in topics or () if not verify_only else ():
                 for number in topic.partitions or ():
                     self._put(cluster, producer_id, (topic.name, number))
+        return NOTHING
 
     def _put(self, cluster: int, producer_id: int, partition: tuple[str, int]) -> None:
         key = cluster, producer_id
@@ -162,11 +165,23 @@ class HangingTransactions(Watcher):
         if len(partitions) < limits.TOPICS_OF_CONNECTION:
             partitions.add(partition)
 
-    def _produced(self, exchange: Exchange, cluster: int, request: Message) -> None:
+    def _end(self, exchange: Exchange, cluster: int, request: Message, response: Message) -> Iterable[Incident]:
+        """Take the end of a producer's transaction."""
+        asked, answer = request.body, response.body
+        if not getattr(answer, "error_code", 0):
+            self._added.pop((cluster, getattr(asked, "producer_id", -1)), None)
+        return self._learn(exchange, cluster, request, response)
+
+    def _mark(self, exchange: Exchange, cluster: int, request: Message, response: Message) -> Iterable[Incident]:
+        """Take markers: of a coordinator, or of an administrator."""
+        self._clusters[cluster].learn(request, response)
+        how = f"{client_of(exchange)} ended it with WriteTxnMarkers (packet {response.packet})"
+        return self._ended(cluster, how)
+
+    def _produced(self, exchange: Exchange, cluster: int, request: Message, response: Message) -> Iterable[Incident]:
         """Take the connection of a transactional producer, and the partitions that its broker adds."""
+        self._clusters[cluster].learn(request, response)
         body: Any = request.body
-        if not getattr(body, "transactional_id", None):
-            return
         for topic in body.topic_data or ():
             for row in topic.partition_data or ():
                 for header in headers_of(row.records):
@@ -177,40 +192,49 @@ class HangingTransactions(Watcher):
                         self._flows.popitem(last=False)
                     if (request.version or 0) >= _ADDS_PARTITIONS:
                         self._put(*key, (self._name(self._clusters[cluster].key(topic)), row.index))
+        return NOTHING
 
-    def _share_fetched(self, cluster: int, asked: Any, answer: Any) -> None:
+    def _share_fetched(self, _: Exchange, cluster: int, request: Message, response: Message) -> Iterable[Incident]:
         """Take the partitions that share groups fetch, and how far they have acquired them."""
-        if not self._flows:
-            return
-        found = [(topic, row, -1) for topic in asked.topics or () for row in topic.partitions or ()]
-        for topic in answer.responses or ():
-            found += [
-                (topic, row, row.acquired_records[-1].last_offset)
-                for row in topic.partitions or ()
-                if row.acquired_records
-            ]
-        for topic, row, reached in found:
-            key = cluster, (topic.topic_id, row.partition_index)
-            groups = self._groups.setdefault(key, {})
-            groups[asked.group_id] = max(reached, groups.get(asked.group_id, -1))
-            if len(self._groups) > limits.TRANSACTIONAL_PARTITIONS:
-                self._groups.popitem(last=False)
+        asked: Any = request.body
+        answer: Any = response.body
+        for topic in asked.topics or ():
+            for row in topic.partitions or ():
+                self._reaches(cluster, topic.topic_id, row.partition_index, asked.group_id, -1)
+        for topic in (answer.responses or ()) if self._flows else ():
+            for row in topic.partitions or ():
+                if acquired := row.acquired_records:
+                    last = acquired[-1].last_offset
+                    self._reaches(cluster, topic.topic_id, row.partition_index, asked.group_id, last)
+        return NOTHING
+
+    def _reaches(self, cluster: int, topic_id: str, partition: int, group_id: str, offset: int) -> None:
+        """Note the highest offset that a share group has acquired of a partition; -1: none so far."""
+        groups = self._groups.setdefault((cluster, (topic_id, partition)), {})
+        if offset > groups.get(group_id, -2):
+            groups[group_id] = offset
+        if len(self._groups) > limits.TRANSACTIONAL_PARTITIONS:
+            self._groups.popitem(last=False)
 
     # -- readers
 
-    def _fetched(self, exchange: Exchange, cluster: int, asked: Any, answer: Any) -> Iterable[Incident]:
+    def _fetched(self, exchange: Exchange, cluster: int, _: Message, response: Message) -> Iterable[Incident]:
         """Take the last stable offsets in an answer to a reader of committed records."""
-        if getattr(asked, "isolation_level", 0) != IsolationLevel.READ_COMMITTED:
-            return NOTHING
+        answer: Any = response.body
+        transactions = self._clusters[cluster]
         for topic in answer.responses or ():
             for row in topic.partitions or ():
-                if row.error_code or row.last_stable_offset < 0:
+                waits = row.last_stable_offset < row.high_watermark
+                if row.error_code or row.last_stable_offset < 0 or not (waits or transactions.places or self._stable):
                     continue
-                place = self._clusters[cluster].key(topic), row.partition_index
-                if row.last_stable_offset < row.high_watermark:
+                place = transactions.key(topic), row.partition_index
+                transactions.end_before(place, row.last_stable_offset)
+                if waits:
                     self._waits(exchange, cluster, place, row.last_stable_offset)
                 else:
                     self._stable.pop((cluster, place), None)
+        if not self._hanging:
+            return NOTHING
         return self._ended(cluster, f"the last stable offset passed it (packet {self.scene.packet})")
 
     def _waits(self, exchange: Exchange, cluster: int, place: Place, stable: int) -> None:
@@ -344,6 +368,19 @@ class HangingTransactions(Watcher):
 
     def close(self) -> Iterable[Incident]:
         return self.lasting()
+
+
+_READERS: Final[dict[int, Callable[[HangingTransactions, Exchange, int, Message, Message], Iterable[Incident]]]] = {
+    PRODUCE: HangingTransactions._produced,
+    FETCH: HangingTransactions._fetched,
+    SHARE_FETCH: HangingTransactions._share_fetched,
+    ApiKey.METADATA: HangingTransactions._learn,
+    ApiKey.INIT_PRODUCER_ID: HangingTransactions._learn,
+    ApiKey.DESCRIBE_TRANSACTIONS: HangingTransactions._learn,
+    ApiKey.ADD_PARTITIONS_TO_TXN: HangingTransactions._add,
+    ApiKey.END_TXN: HangingTransactions._end,
+    ApiKey.WRITE_TXN_MARKERS: HangingTransactions._mark,
+}
 
 
 def _named(open_: OpenTransaction) -> str:

@@ -17,7 +17,7 @@ from tests.shared import CAPTURES
 
 def compared(path: Path) -> Counter[str]:
     """Return how many writes stored the start offset that was shown right before, another one, or an unknown one."""
-    analyzer, counts = Analyzer(), Counter[str]()
+    analyzer, counts = Analyzer(transactions=True), Counter[str]()
     for event in (event for page in pages([path], JUDGED) for event in page):
         request = event.request if isinstance(event, Exchange) else None
         if request is not None and request.api_key == WRITE_SHARE_GROUP_STATE:

@@ -36,7 +36,7 @@ def consumed(type: int, *ranges: tuple[int, int], count: int = 1) -> Conversatio
 
 
 def start(talk: Conversation | Thinned) -> tuple[int | None, str | None, int | None]:
-    analyzer = Analyzer()
+    analyzer = Analyzer(transactions=True)
     for event in events(talk, JUDGED):
         analyzer.feed(event)
     (state,) = analyzer.in_flight(0)
@@ -71,7 +71,7 @@ def test_records_that_are_delivered_again_do_not_show_it(count: int) -> None:
 def test_a_lost_packet_does_not_move_it_further() -> None:
     talk = consumed(ABORT, (0, 4), (10, 14))
     for number, _ in talk.packets():
-        analyzer = Analyzer()
+        analyzer = Analyzer(transactions=True)
         for event in events(talk.without_packets({number}), JUDGED):
             analyzer.feed(event)
         assert all((state.start_offset or 0) <= 15 for state in analyzer.in_flight(0))
@@ -115,7 +115,7 @@ def test_a_marker_may_be_hidden_in_between() -> None:
 
 
 def waiting(talk: Conversation | Thinned) -> list[tuple[int, int, str | None, int | None]]:
-    analyzer = Analyzer()
+    analyzer = Analyzer(transactions=True)
     for event in events(talk, JUDGED):
         analyzer.feed(event)
     return [(it.offset, it.producer_id, it.transactional_id, it.timeout_ms) for it in analyzer.waiting()]
