@@ -25,7 +25,7 @@ from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import listed, seconds, span
 from kshark.incidents.series import client_of
 from kshark.incidents.watcher import NOTHING, Awaited, Watcher
-from kshark.model import Exchange, Flow, Message
+from kshark.model import Exchange, Flow, Message, Witness
 from kshark_dissectors.enums import ApiKey, IsolationLevel
 
 _MS: Final = 1_000_000
@@ -67,7 +67,8 @@ class _Stable(NamedTuple):
 
     offset: int
     since: PacketTime
-    exchange: Exchange
+    flow: Flow
+    witness: tuple[Witness, ...]
 
 
 class _Hanging:
@@ -87,7 +88,7 @@ class _Hanging:
         self.places: Final[dict[Place, int]] = {}
         self.left: Final[set[Place]] = set()
         self.readers: Final[dict[str, None]] = {}
-        self.exchanges: Final[list[Exchange]] = []
+        self.witness: Final[list[Witness]] = []
 
     def note(self, place: Place, offset: int, exchange: Exchange) -> None:
         """Note a Fetch that shows it."""
@@ -96,9 +97,9 @@ class _Hanging:
             self.left.add(place)
         if len(self.readers) < limits.RETRIED_PLACES:
             self.readers[client_of(exchange)] = None
-        if len(self.exchanges) > _KEPT:
-            del self.exchanges[1]
-        self.exchanges.append(exchange)
+        if len(self.witness) > _KEPT:
+            del self.witness[1]
+        self.witness.extend(witness_of(exchange))
 
 
 class HangingTransactions(Watcher):
@@ -241,7 +242,7 @@ class HangingTransactions(Watcher):
         """Take a last stable offset behind which records wait."""
         before = self._stable.get((cluster, place))
         if before is None or before.offset != stable:
-            before = self._stable[cluster, place] = _Stable(stable, self.scene.now, exchange)
+            before = self._stable[cluster, place] = _Stable(stable, self.scene.now, exchange.flow, witness_of(exchange))
             if len(self._stable) > limits.TRANSACTIONAL_PARTITIONS:
                 self._stable.popitem(last=False)
         open_ = next((it for it in self._clusters[cluster].open(place) if it.first == stable), None)
@@ -257,12 +258,12 @@ class HangingTransactions(Watcher):
         least_ns = timeout_ms * _MS + _ABORTING_NS
         hanging = self._hanging.get(key)
         if hanging is None and self.scene.time_ns - since.time_ns > least_ns and len(self._hanging) < limits.INCIDENTS:
-            flow = before.exchange.flow if open_ is None else self._flows.get(key[:2], exchange.flow)
+            flow = before.flow if open_ is None else self._flows.get(key[:2], exchange.flow)
             cause = "unknown" if open_ is None else self._cause(cluster, place, open_)
             ground = self.scene.lasted(least_ns, since)
             hanging = self._hanging[key] = _Hanging(key, flow, since, open_, cause, ground)
             if open_ is None:
-                hanging.exchanges.append(before.exchange)
+                hanging.witness.extend(before.witness)
         if hanging is not None:
             hanging.note(place, stable, exchange)
 
@@ -301,7 +302,7 @@ class HangingTransactions(Watcher):
             f"{self._name(topic)}[{number}] at offset {it}" for (topic, number), it in hanging.places.items()
         )
         who = "a producer that the capture does not show"
-        witness = witness_of(*hanging.exchanges)
+        witness = tuple(hanging.witness)
         if open_ is not None:
             who = _named(open_)
             witness = (*((open_.producer.shown,) if open_.producer.shown else ()), open_.begun, *witness)
