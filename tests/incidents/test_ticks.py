@@ -170,6 +170,12 @@ def too_large() -> Conversation:
     return talk
 
 
+def wrong_acks() -> Conversation:
+    talk = Conversation()
+    test_retries.refuse(test_retries.produce(test_retries.client(talk), acks=2), 21)
+    return talk
+
+
 def out_of_range() -> Conversation:
     talk = Conversation()
     test_refused_records.out_of_range(test_refused_records.fetch(test_retries.client(talk), 5))
@@ -194,6 +200,7 @@ OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "FETCH_NO_PROGRESS": (no_progress, 60),
     "NOT_ENOUGH_REPLICAS": (few_replicas, 60),
     "MESSAGE_TOO_LARGE": (too_large, 60),
+    "ACKS_INVALID": (wrong_acks, 60),
     "OFFSET_OUT_OF_RANGE": (out_of_range, 60),
 }
 
