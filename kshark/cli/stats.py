@@ -91,7 +91,8 @@ def _options(args: Namespace, wanted: Filter | None) -> Options:
         return Options(records=False, bodies=APIS)
     if args.flows:
         return Options(records=False, bodies=frozenset(), transport=True)
-    return Options(records=False, bodies=None if wanted is None else wanted.apis | {API_VERSIONS}, knows=False)
+    bodies = None if wanted is None else wanted.apis | {API_VERSIONS}
+    return Options(records="counted", payload=False, bodies=bodies, knows=False)
 
 
 def run(args: Namespace) -> int:
