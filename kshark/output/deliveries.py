@@ -191,17 +191,15 @@ def holder_lines(
 
 def _waiting(group: WaitingGroup, label: str, now_ns: int) -> Line:
     """Return the sentence about a group that waits for an open transaction."""
-    name = f"transactional id {safe(group.transactional_id)}, " if group.transactional_id else ""
-    client = f"{safe(group.client_id)}, {group.client}" if group.client_id else group.client
     level = "share.isolation.level"
     is_known = group.isolation_level is not None
     condition = f"{level} is {safe(group.isolation_level or '')}" if is_known else f"if its {level} is read_committed"
     timeout = "" if group.timeout_ms is None else f", its timeout is {duration(group.timeout_ms * 1_000_000)}"
     return [
         (label, VALUE),
-        (f"  waits at offset {group.offset} for the open transaction of producer {group.producer_id} ", WARN),
+        (f"  waits at offset {group.offset} for the open transaction of {safe(group.producer_named)}", WARN),
         (
-            f"({name}{client}) since {clock(group.since_ns, 3)} (packet {group.packet}, "
+            f" since {clock(group.since_ns, 3)} (packet {group.packet}, "
             f"{duration(max(now_ns - group.since_ns, 0))} ago{timeout}): no record from there on is delivered before "
             f"it ends, {condition}",
             PLAIN,

@@ -315,9 +315,9 @@ def test_a_group_that_waits_for_a_transaction_is_named(tmp_path: Path, kshark: R
     *_, none, wait = kshark("deliveries", path, "--holders").lines
     assert none == "no member holds records, as far as the capture shows"
     assert re.sub(r"\d\d:\S+|packet \d+|[\d.]+ m?s ago", "_", wait) == (
-        f"g · {TOPIC}[0]  waits at offset 5 for the open transaction of producer 7 (transactional id tx, c1, 10.0.0.1) "
-        "since _ (_, _, its timeout is 1 min 0 s): no record from there on is delivered before it ends, if its "
-        "share.isolation.level is read_committed"
+        f"g · {TOPIC}[0]  waits at offset 5 for the open transaction of producer 7 (transactional id tx, client c1, "
+        "10.0.0.1) since _ (_, _, its timeout is 1 min 0 s): no record from there on is delivered before it ends, "
+        "if its share.isolation.level is read_committed"
     )
     (row,) = kshark("deliveries", path, "--holders", "-T", "json").json
     assert (row["offset"], row["producer_id"], row["timeout_ms"], row["isolation_level"]) == (5, 7, 60_000, None)

@@ -154,6 +154,13 @@ class WaitingGroup(msgspec.Struct, gc=False):
     isolation_level: str | None
     cluster_id: str | None
 
+    @property
+    def producer_named(self) -> str:
+        """`producer 7 (transactional id tx, client c1, 10.0.0.1)`."""
+        names = [f"transactional id {self.transactional_id}"] if self.transactional_id else []
+        names += [f"client {self.client_id}"] if self.client_id else []
+        return f"producer {self.producer_id} ({', '.join([*names, self.client])})"
+
 
 class HeldRange(NamedTuple):
     """Records that a member has acquired. `until_ns`: the earliest time at which their lock may expire."""
