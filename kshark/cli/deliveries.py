@@ -142,12 +142,12 @@ def _show_states(reading: _Reading, args: Namespace, sink: Sink) -> None:
     states = reading.named(reading.analyzer.in_flight(now_ns))
     if args.format == "text" and not args.quiet:
         sink.lines([moment_line(now_ns, at_end=reading.over)])
+    waiting = reading.waiting()
     if args.holders:
-        waiting = reading.waiting()
         both: list[Holder | WaitingGroup] = [*holders, *waiting]
         _print(sink, args, both, lambda: holder_lines(holders, now_ns, sink.width, waiting))
     else:
-        _print(sink, args, states, lambda: state_lines(states, holders, sink.width))
+        _print(sink, args, states, lambda: state_lines(states, holders, now_ns, sink.width, waiting))
 
 
 def _show_changes(reading: _Reading, args: Namespace, sink: Sink) -> None:

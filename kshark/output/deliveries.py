@@ -155,8 +155,14 @@ def moment_line(now_ns: int, *, at_end: bool) -> Line:
     return [(f"at {clock(now_ns, 3)}{', the end of the capture' if at_end else ''}", DIM)]
 
 
-def state_lines(states: Sequence[InFlightState], holders: Sequence[Holder], width: int | None) -> Iterator[Line]:
-    """Return a table for each share partition."""
+def state_lines(
+    states: Sequence[InFlightState],
+    holders: Sequence[Holder],
+    now_ns: int,
+    width: int | None,
+    waiting: Sequence[WaitingGroup] = (),
+) -> Iterator[Line]:
+    """Return a table for each share partition; then a sentence for each group that waits for an open transaction."""
     names, labels = _names(holders), _labels(states)
     for state in states:
         start, end, source = _start(state), _number(state.end_offset), _source(state)
@@ -173,6 +179,9 @@ def state_lines(states: Sequence[InFlightState], holders: Sequence[Holder], widt
             yield from table(_RANGES, [_state(range_, names) for range_ in state.ranges], width, indent=2)
     if not states:
         yield [("no share group has acquired records", PLAIN)]
+    if waiting:
+        yield []
+        yield from _waiting_lines(waiting, now_ns, width)
 
 
 def holder_lines(
@@ -184,6 +193,10 @@ def holder_lines(
         yield from _holder_table(holders, now_ns, width)
     else:
         yield [("no member holds records, as far as the capture shows", PLAIN)]
+    yield from _waiting_lines(waiting, now_ns, width)
+
+
+def _waiting_lines(waiting: Sequence[WaitingGroup], now_ns: int, width: int | None) -> Iterator[Line]:
     labels = _labels(waiting)
     for group in waiting:
         yield from folded(_waiting(group, labels[_key(group)], now_ns), width, 2)
