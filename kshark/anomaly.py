@@ -170,6 +170,7 @@ _CODEC: Final = (
     _weird("VARINT_TOO_LONG", "codec", "error", "client", "A varint longer than its type allows."),
     _weird("TAG_LENGTH_MISMATCH", "codec", "error", "client", "A tagged field's content does not fill its stated length.", "KIP-482"),
     _weird("TAGS_UNSORTED", "codec", "warn", "client", "Tagged fields out of order, or one tag twice.", "KIP-482"),
+    _weird("TAG_OF_OTHER_VERSION", "codec", "warn", "client", "A tagged field that its struct has in other versions only.", "KIP-482"),
     _weird("TOO_MANY_ELEMENTS", "codec", "error", "client", "An array announces more elements than the frame can hold."),
     _weird("NOT_UTF8", "codec", "note", "client", "A string whose bytes are not UTF-8; they are shown escaped.", "Kafka protocol guide",
         advice="Check the writer: Kafka's strings are UTF-8. In the output such bytes are written \\xNN."),

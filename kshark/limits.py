@@ -307,6 +307,13 @@ CONNECTIONS_OF_MEMBER: Final = 16
 TOPICS_OF_CONNECTION: Final = 1_000
 #: Entries that `kshark events` lists, besides those of groups and incidents.
 TIMELINE_ENTRIES: Final = 100_000
+#: Producers with transactions, partitions that these write to, and the producers of each, with the batches of each
+#: that are not decided yet.
+PRODUCERS: Final = 100_000
+TRANSACTIONAL_PARTITIONS: Final = 10_000
+TRANSACTIONS: Final = 100
+#: Keys of records whose partition is remembered for each client that writes them.
+HASHED_KEYS: Final = 200_000
 #: Client processes whose repeated requests are followed, and the refused partitions and groups of each request.
 RETRYING: Final = 10_000
 RETRIED_PLACES: Final = 100

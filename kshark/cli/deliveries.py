@@ -5,11 +5,23 @@ from __future__ import annotations
 import re
 import sys
 from argparse import ArgumentTypeError, Namespace
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kshark.analysis import APIS, Analyzer, Delivery, DeliveryLog, Holder, InFlightState
-from kshark.api_keys import FETCH, PRODUCE
+from kshark.analysis import (
+    APIS,
+    TRANSACTION_APIS,
+    Aborted,
+    Analyzer,
+    Delivery,
+    DeliveryLog,
+    Holder,
+    InFlightState,
+    Moment,
+    WaitingGroup,
+)
+from kshark.api_keys import PRODUCE
 from kshark.cli.apis import registry
 from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format
@@ -18,9 +30,11 @@ from kshark.cli.segments import need_log, print_share_states, segments_of, share
 from kshark.cli.source import Source
 from kshark.clusters import Clusters
 from kshark.errors import UsageError
+from kshark.groups import CONFIG_APIS, GroupSettings
 from kshark.model import Event, Exchange, Message
 from kshark.names import TopicNames
 from kshark.output.deliveries import (
+    aborted_lines,
     dead_letter_lines,
     delivery_lines,
     holder_lines,
@@ -51,7 +65,7 @@ EXAMPLES = (
     "kshark deliveries __share_group_state-0/00000000000000000000.log",
 )
 
-Listed = TypeVar("Listed", bound=Delivery | InFlightState | Holder)
+Listed = TypeVar("Listed", bound=Delivery | InFlightState | Holder | WaitingGroup)
 
 
 def arguments(parser: Parser) -> None:
@@ -103,23 +117,16 @@ def run(args: Namespace) -> int:
     if args.log and not fetched:
         need_log(args)
     of_one = args.offset is not None  # the headers of dead letters name the original record
-    # Batch headers show which records were aborted.
+    # Batch headers show which records were aborted, and which transactions are open.
     options = Options(
         records=True if of_one or fetched else "checked",
         payload=of_one or fetched,
-        bodies=APIS | NAMING_APIS | _recorded(args),
+        bodies=APIS | TRANSACTION_APIS | NAMING_APIS,
         embedded=fetched,
     )
     for _ in each(args, options, _show, stops=True):
         pass
     return 0
-
-
-def _recorded(args: Namespace) -> frozenset[int]:
-    """Return the APIs whose records the options ask for."""
-    if _is_fetched(args):
-        return frozenset({FETCH})
-    return frozenset({PRODUCE}) if args.offset is not None else frozenset()
 
 
 def _is_fetched(args: Namespace) -> bool:
@@ -150,10 +157,12 @@ def _show_states(reading: _Reading, args: Namespace, sink: Sink) -> None:
     states = reading.named(reading.analyzer.in_flight(now_ns))
     if args.format == "text" and not args.quiet:
         sink.lines([moment_line(now_ns, at_end=reading.over)])
+    waiting = reading.waiting()
     if args.holders:
-        _print(sink, args, holders, lambda: holder_lines(holders, now_ns, sink.width))
+        both: list[Holder | WaitingGroup] = [*holders, *waiting]
+        _print(sink, args, both, lambda: holder_lines(holders, now_ns, sink.width, waiting))
     else:
-        _print(sink, args, states, lambda: state_lines(states, holders, sink.width))
+        _print(sink, args, states, lambda: state_lines(states, holders, now_ns, sink.width, waiting))
 
 
 def _show_changes(reading: _Reading, args: Namespace, sink: Sink) -> None:
@@ -169,6 +178,7 @@ def _show_changes(reading: _Reading, args: Namespace, sink: Sink) -> None:
         produced = reading.produced()
         if args.format == "text" and not args.quiet:
             sink.lines(produced_lines(produced, args.offset, clusters=reading.has_clusters))
+            sink.lines(aborted_lines(reading.aborted(args.offset), args.offset))
         elif not args.quiet:
             sink.json(produced)
     _print(sink, args, deliveries, lambda: delivery_lines(deliveries, sink.width, offset=args.offset, apart=apart))
@@ -198,7 +208,10 @@ def _show_beside_log(reading: _Reading, args: Namespace, sink: Sink) -> None:
 
 
 def _print(
-    sink: Sink, args: Namespace, items: Sequence[Listed | DeadLetter | BesideLog], lines: Callable[[], Iterable[Line]]
+    sink: Sink,
+    args: Namespace,
+    items: Sequence[Listed | Holder | WaitingGroup | DeadLetter | BesideLog],
+    lines: Callable[[], Iterable[Line]],
 ) -> None:
     if args.quiet:
         return
@@ -213,7 +226,8 @@ class _Reading:
 
     def __init__(self, source: Source, args: Namespace) -> None:
         self._log = DeliveryLog(args.offset)
-        self.analyzer = Analyzer(on_change=None if args.holders or args.at is not None else self._log.change)
+        on_change = None if args.holders or args.at is not None else self._log.change
+        self.analyzer = Analyzer(transactions=True, on_change=on_change)
         self.now_ns = 0
         #: True if the capture ended before the moment of `--at`, or without `--at`.
         self.over = False
@@ -224,6 +238,8 @@ class _Reading:
         self._produced: list[tuple[str, Produced]] = []
         self._dead_letters: list[tuple[str, DeadLetter]] = []
         self._names = TopicNames(registry(args))
+        #: By number of the cluster.
+        self._settings: defaultdict[int, GroupSettings] = defaultdict(GroupSettings)
         self._source = source
         self._args = args
         #: The log that followers fetch, if it is compared.
@@ -276,6 +292,8 @@ class _Reading:
                 self._clusters.learn(message)
         if self.fetched is not None and event.response is not None:
             self._source.notes.add([*self.fetched.feed(event.response)])
+        if event.request is not None and event.request.api_key in CONFIG_APIS:
+            self._learn_settings(event, event.request)
         if self.writes is not None:
             self.writes.feed(event)
         if self._args.offset is not None and event.request is not None and event.request.api_key == PRODUCE:
@@ -283,6 +301,35 @@ class _Reading:
                 broker, offset = event.request.broker, self._args.offset
                 self._produced += ((broker, batch) for batch in produced_as(appended, offset))
                 self._dead_letters += ((broker, letter) for letter in dead_letters_in(appended, offset))
+
+    def _learn_settings(self, exchange: Exchange, request: Message) -> None:
+        answer = exchange.response
+        last = request if answer is None else answer
+        self._settings[self._clusters.number(request.broker)].learn(
+            request.api_key or 0,
+            request.body,
+            None if answer is None else answer.body,
+            Moment(last.packet, last.time_ns),
+            request.broker,
+        )
+
+    def waiting(self) -> list[WaitingGroup]:
+        """Return the groups that have come to an open transaction; without those that read uncommitted records."""
+        groups = self.named(self.analyzer.waiting())
+        for group in groups:
+            number = self._clusters.number_of(group.cluster_id)
+            settings = self._settings[number].of(group.group_id or "", "share")
+            levels = (setting.value for setting in settings if setting.name == "share.isolation.level")
+            group.isolation_level = next(levels, None)
+        return [group for group in groups if group.isolation_level != "read_uncommitted"]
+
+    def aborted(self, offset: int) -> list[tuple[str, Aborted]]:
+        """Return the aborted batches of the selected partitions that have the offset, each with its partition."""
+        return [
+            (f"{self._names.by_id.get(topic, topic)}[{partition}]", batch)
+            for (topic, partition), batch in self.analyzer.aborted(offset)
+            if self.selects(None, topic, partition) or self.selects(topic, None, partition)
+        ]
 
     def includes(self, time_ns: int) -> bool:
         """True if the options of the command select this time."""

@@ -41,6 +41,13 @@ def print_statistics(statistics: Mapping[str, Any], packets: int | None, sink: S
     _table(sink, "clients", _CLIENTS, [_client(row) for row in statistics["clients"]])
     _table(
         sink,
+        "producers",
+        _PRODUCERS,
+        [_producer(row) for row in statistics["clients"] if row["produced"]],
+        "a batch has the records of one partition in one Produce, compressed as they were sent",
+    )
+    _table(
+        sink,
         "share groups",
         _GROUPS,
         [_group(row) for row in statistics["share_groups"]],
@@ -144,6 +151,7 @@ _CLIENTS = (
     Column("received", right=True),
     Column("throttled", right=True),
     Column("at most", right=True, drop=2),
+    Column("in", elastic=8, drop=3),
 )
 
 
@@ -158,6 +166,38 @@ def _client(row: Mapping[str, Any]) -> list[Cell]:
         size(row["request_bytes"]),
         size(row["response_bytes"]),
         *throttle(row["throttle_ms"]),
+        ", ".join(f"{name} ×{number(count)}" for name, count in row["throttled_apis"].items()),
+    ]
+
+
+_PRODUCERS = (
+    Column("client id", elastic=12),
+    Column("address", elastic=8, drop=3),
+    Column("requests", right=True, drop=2),
+    Column("batches", right=True),
+    Column("records", right=True),
+    Column("bytes", right=True),
+    Column("records a batch p50", right=True),
+    Column("p99", right=True, drop=1),
+    Column("bytes a batch p50", right=True),
+    Column("p99", right=True, drop=1),
+)
+
+
+def _producer(row: Mapping[str, Any]) -> list[Cell]:
+    produced = row["produced"]
+    records, sizes = produced["records_per_batch"], produced["bytes_per_batch"]
+    return [
+        _nullable(row["client_id"]),
+        row["address"],
+        number(produced["requests"]),
+        number(produced["batches"]),
+        number(produced["records"]),
+        size(produced["bytes"]),
+        number(records["p50"]),
+        number(records["p99"]),
+        size(sizes["p50"]),
+        size(sizes["p99"]),
     ]
 
 

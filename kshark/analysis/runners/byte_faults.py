@@ -55,7 +55,9 @@ class ByteFaultRunner:
         request, response = exchange.request, exchange.response
         verdicts: list[Verdict] = []
         if request is not None and self._concerns(request):
-            verdicts += self._message(request, call_of(request, None, connection), connection)
+            is_answered = response is not None
+            call = call_of(request, None, connection)
+            verdicts += self._message(request, call, connection, is_answered=is_answered)
         if response is not None and self._concerns(response):
             call = _alone(response, connection) if request is None else call_of(request, response, connection)
             verdicts += self._message(response, call, connection)
@@ -99,7 +101,9 @@ class ByteFaultRunner:
             verdicts.append(_incomplete(rule, connection, gap))
         return verdicts
 
-    def _message(self, message: Message, call: Call, connection: ConnectionFacts) -> Iterator[Verdict]:
+    def _message(
+        self, message: Message, call: Call, connection: ConnectionFacts, *, is_answered: bool = False
+    ) -> Iterator[Verdict]:
         codes = [] if message.weird is UNSET else message.weird
         call.any_doubt = None  # a fault is no doubt about itself
         for rule in {rule.code: rule for code in codes if (rule := self._book.weirds.get(code)) is not None}.values():
@@ -111,7 +115,16 @@ class ByteFaultRunner:
                     doubt = doubt or call.doubt or ("disorder" if self._may_be_anothers(codes, connection) else None)
                 known = ALWAYS if doubt is None else never(doubt)
             yield from self._judge_or_keep(
-                ByteFault(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, known)
+                ByteFault(
+                    rule,
+                    connection,
+                    _SENDER[message.kind],
+                    call,
+                    _detail(rule, message),
+                    codes,
+                    known,
+                    is_answered=is_answered,
+                )
             )
 
     def _judge_or_keep(self, odd: ByteFault) -> Sequence[Verdict]:

@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, field
 
 from kshark import limits
 from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_CONNECTION, Limit
-from kshark.analysis.facts.reading import is_whole
+from kshark.analysis.facts.reading import is_whole, topic_key
 from kshark.analysis.rules.rule import ACCUSES, NOTES_TOO, Rule, Verdict
 from kshark.api_keys import FETCH, PRODUCE
 from kshark.endpoints import host_of
@@ -149,7 +149,7 @@ class Producers(SeriesWatcher):
     def _produced(self, exchange: Exchange, body: Any, answer: Any) -> list[Incident]:
         over: list[Incident] = []
         errors = {
-            (_topic(topic), row.index): row.error_code
+            (topic_key(topic), row.index): row.error_code
             for topic in getattr(answer, "responses", None) or ()
             for row in topic.partition_responses or ()
         }
@@ -326,12 +326,6 @@ def _found(chain: _Chain, batch: ProducedBatch) -> _Sent | None:
     return next((it for it in chain.sent if it.batch[2] == batch[2] and it.batch[7:] == batch[7:]), None)
 
 
-def _topic(topic: Any) -> str:
-    """Return the id or the name of a topic."""
-    fields = (getattr(topic, name, UNSET) for name in ("topic_id", "name", "topic"))
-    return str(next(it for it in fields if it is not UNSET))
-
-
 def _batches(topics: Any, inside: str, number: str) -> Iterator[tuple[str, int, list[ProducedBatch]]]:
     """Yield topics and partitions with their batches of idempotent producers."""
     for topic in topics or ():
@@ -339,4 +333,4 @@ def _batches(topics: Any, inside: str, number: str) -> Iterator[tuple[str, int, 
             of = row.records  # a dict in bodies from tables
             produced = of.get("produced") if type(of) is dict else getattr(of, "produced", UNSET)
             if produced is not UNSET and produced:
-                yield _topic(topic), getattr(row, number), produced
+                yield topic_key(topic), getattr(row, number), produced
