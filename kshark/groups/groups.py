@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ from kshark.api_keys import (
     LEAVE_GROUP,
     LIST_GROUPS,
     METADATA,
+    OFFSET_COMMIT,
     SHARE_ACKNOWLEDGE,
     SHARE_FETCH,
     SHARE_GROUP_DESCRIBE,
@@ -43,6 +44,8 @@ from kshark.groups.listed import Assigned, GroupOffset, GroupSetting, ListedGrou
 from kshark.groups.log_ends import LogEnds
 from kshark.groups.missing import missing_of
 from kshark.groups.offsets import OFFSET_APIS, GroupOffsets
+from kshark.groups.rebalances.listing import Rebalance
+from kshark.groups.rebalances.tracker import Rebalances
 from kshark.groups.silence import Traffic
 from kshark.groups.table import Group, GroupExchange, GroupTable
 from kshark.model import Event, Exchange, Message
@@ -111,9 +114,11 @@ class Groups:
         for cluster in self._of.values():
             cluster.close()
 
-    def listed(self, names: Mapping[str, str], only: Container[GroupKey] | None = None) -> list[ListedGroup]:
+    def listed(
+        self, names: Mapping[str, str], only: Container[GroupKey] | None = None, *, rebalances: bool = False
+    ) -> list[ListedGroup]:
         """Return the groups of which more than the coordinator is known, by id. `names`: topic names by topic id.
-        `only`: restrict to these groups."""
+        `only`: restrict to these groups. `rebalances`: with their rebalances."""
         self._expire()
         every = [
             (group_id, number, group)
@@ -121,8 +126,11 @@ class Groups:
             for group_id, group in one.table.groups.items()
         ]
         return [
-            _listed(
-                group, names, self._clusters.id(number), self._of[number].table, self._offsets(number, group, names)
+            replace(
+                _listed(
+                    group, names, self._clusters.id(number), self._of[number].table, self._offsets(number, group, names)
+                ),
+                **(self._of[number].rebalanced(group) if rebalances else {}),
             )
             for group_id, number, group in sorted(every, key=itemgetter(0, 1))
             if group.is_known and (only is None or (number, group_id) in only)
@@ -165,6 +173,7 @@ class _Cluster:
     def __init__(self, traffic: Traffic) -> None:
         self.table = GroupTable(traffic)
         self.offsets = GroupOffsets()
+        self.rebalances = Rebalances()
         self._administration = Administration()
 
     def feed(self, event: Event, *, offsets: bool = False) -> Sequence[str]:
@@ -184,7 +193,8 @@ class _Cluster:
         handled = request.api_key if isinstance(request.api_key, int) else -1
         handler = _HANDLERS.get(handled)
         if handled in TOPIC_CHANGES:
-            self.table.topics_changed_ns = request.time_ns
+            changed_at = Moment(request.packet, request.time_ns)
+            self.table.topics_changed.feed(request.body if is_whole(request) else None, changed_at)
         if not is_whole(request):
             return ()
         answer = event.response.body if event.response is not None and is_whole(event.response) else None
@@ -196,11 +206,25 @@ class _Cluster:
         if offsets and handled in OFFSET_APIS:
             self.offsets.feed(exchange)
         if handler is None:
+            if handled == OFFSET_COMMIT:
+                self.rebalances.take(self.table, exchange)
             return _administered(request) if handled in ADMINISTRATION_APIS else ()
         named = self.table.groups.get(getattr(request.body, "group_id", None) or "")
         if named is not None:
             expire(self.table, named, getattr(request.body, "member_id", None))
-        return handler(self.table, exchange)
+        changed = handler(self.table, exchange)
+        self.rebalances.take(self.table, exchange)
+        return changed
+
+    def rebalanced(self, group: Group) -> dict[str, Any]:
+        """Return the fields of a listed group about its rebalances."""
+        rows: list[Rebalance] = self.rebalances.since(group, 0)
+        lasting = self.rebalances.lasting(group)
+        left_out = self.rebalances.count(group.group_id) - len(rows)
+        return {
+            "rebalances": sorted([*rows, *([lasting] if lasting else [])], key=lambda row: row.packet),
+            "rebalances_left_out": left_out,
+        }
 
     def close(self) -> None:
         """End the events, and with them the operations of administrators."""
