@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ from kshark.api_keys import (
 from kshark.clusters import Clusters
 from kshark.groups import classic, coordinators, descriptions, heartbeats
 from kshark.groups.expiry import expire, silence_of
-from kshark.groups.listed import Assigned, GroupOffset, GroupSetting, ListedGroup, ListedMember, Silence
+from kshark.groups.listed import Assigned, GroupOffset, GroupSetting, GroupType, ListedGroup, ListedMember, Silence
 from kshark.groups.log_ends import LogEnds
 from kshark.groups.missing import missing_of
 from kshark.groups.offsets import OFFSET_APIS, GroupOffsets
@@ -70,10 +70,10 @@ _HANDLERS: Final[dict[int, Callable[[GroupTable, GroupExchange], Sequence[str]]]
     STREAMS_GROUP_HEARTBEAT: heartbeats.heartbeat,
     STREAMS_GROUP_DESCRIBE: descriptions.described,
 }
-#: APIs whose bodies are read, besides those that name topics and clients' software.
-APIS: Final = ADMINISTRATION_APIS | CONFIG_APIS | _HANDLERS.keys() | {METADATA}
 #: APIs that change topics, and with them the epochs of groups that read them.
 TOPIC_CHANGES: Final = frozenset({CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS})
+#: APIs whose bodies are read, besides those that name topics and clients' software.
+APIS: Final = ADMINISTRATION_APIS | CONFIG_APIS | TOPIC_CHANGES | _HANDLERS.keys() | {METADATA}
 
 
 class Groups:
@@ -135,6 +135,26 @@ class Groups:
             for group_id, number, group in sorted(every, key=itemgetter(0, 1))
             if group.is_known and (only is None or (number, group_id) in only)
         ]
+
+    def rebalanced(self, key: GroupKey, count: int) -> tuple[int, list[Rebalance]]:
+        """Return the number of a group's rebalances that are over, and those after the first `count` ones."""
+        cluster, group = self._of[key[0]], self._of[key[0]].table.groups.get(key[1])
+        if group is None:
+            return 0, []
+        return cluster.rebalances.count(key[1]), cluster.rebalances.since(group, count)
+
+    def rebalancing(self) -> Iterator[tuple[GroupKey, Rebalance]]:
+        """Yield the rebalances that are not over."""
+        for number, cluster in self._of.items():
+            for group_id, group in cluster.table.groups.items():
+                lasting = cluster.rebalances.lasting(group)
+                if lasting is not None:
+                    yield (number, group_id), lasting
+
+    def type(self, key: GroupKey) -> GroupType | None:
+        """Return the type of a group."""
+        group = self._of[key[0]].table.groups.get(key[1])
+        return None if group is None else group.latest.type
 
     def _offsets(self, number: int, group: Group, names: Mapping[str, str]) -> list[GroupOffset]:
         ends = self._ends

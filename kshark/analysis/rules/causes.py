@@ -121,6 +121,15 @@ CAUSES: Final = {
     "queue_not_written": "the leader wrote nothing to the dead-letter queue",
     # Why a single request was refused.
     "invalid_member_id": "brokers do not accept this member id",
+    # Why a group rebalanced (and above: poll_too_late, expired).
+    "join": "a new member joined",
+    "leave": "a member left, or was removed",
+    "gone": "a member is not in the group any more, and the capture does not show why",
+    "subscription": "a member subscribed to other topics",
+    "topics": "partitions or topics were added or deleted",
+    "revocation": "a member had given up partitions: the second half of a cooperative rebalance",
+    "rejoin": "a member joined again that nobody had asked to",
+    "not_synced": "a member did not fetch its assignment in time",
     "unknown": "the capture does not show the cause",
     "after_acknowledgements": "the request before was an accepted ShareFetch with acknowledgements: the broker may "
     "have counted it twice",

@@ -14,8 +14,8 @@ from typing import Any, Final
 from kshark import limits
 from kshark.analysis import Moment
 from kshark.api_keys import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, SYNC_GROUP
-from kshark.groups.classic import decoded
 from kshark.groups.rebalances.listing import Party, Rebalance, Trigger, Wait
+from kshark.groups.rebalances.protocol import Subscription, has_partitions, subscription_of
 from kshark.groups.rebalances.rows import NOTICED_NS, Event, Rows, first_of, longest_first, party_of, wait
 from kshark.groups.table import Group, GroupExchange, GroupTable
 from kshark_dissectors.enums import ErrorCode
@@ -48,7 +48,7 @@ class _Generation:
     number: int | None = None
     members: dict[str, Party] = field(default_factory=dict)
     is_full: bool = False
-    topics: dict[str, Any] = field(default_factory=dict)
+    topics: dict[str, Subscription | None] = field(default_factory=dict)
     owners: set[str] = field(default_factory=set)
     synced: set[str] = field(default_factory=set)
 
@@ -147,7 +147,7 @@ class ClassicRebalances:
         one.answered = one.answered or exchange.at
         one.cooperative = one.cooperative or "cooperative" in (answer.protocol_name or "")
         party = party_of(group, member_id)
-        topics = _topics_of(request)
+        topics = subscription_of(request)
         if member_id not in one.joins and not one.adopted:
             trigger = self._kind(table, one, exchange, member_id, topics)
             self._came_back(exchange)
@@ -163,7 +163,7 @@ class ClassicRebalances:
         self._heard[member_id] = exchange.since
 
     def _kind(
-        self, table: GroupTable, one: _Round, exchange: GroupExchange, member_id: str, topics: Any
+        self, table: GroupTable, one: _Round, exchange: GroupExchange, member_id: str, topics: Subscription | None
     ) -> Trigger | None:
         """Return how a join began a rebalance, or would have; None if it answers one, or this is unknown."""
         request, before = exchange.request, one.before
@@ -178,17 +178,19 @@ class ClassicRebalances:
             return None
         return self._again(table, one, request, member_id, topics)
 
-    def _again(self, table: GroupTable, one: _Round, request: Any, member_id: str, topics: Any) -> Trigger:
+    def _again(
+        self, table: GroupTable, one: _Round, request: Any, member_id: str, topics: Subscription | None
+    ) -> Trigger:
         """Return why a member joins again that was not told to."""
         reason = getattr(request, "reason", None) or ""
         before = one.before.topics.get(member_id)
         if "revoke" in reason:
             return "revocation"
-        if before is not None and topics is not None and before[0] != topics[0]:
+        if before is not None and topics is not None and before.topics != topics.topics:
             return "subscription"
-        if one.cooperative and before is not None and topics is not None and before[1] != topics[1]:
+        if one.cooperative and before is not None and topics is not None and before.owned != topics.owned:
             return "revocation"
-        heard, names = self._heard.get(member_id), topics[0] if topics is not None else ()
+        heard, names = self._heard.get(member_id), topics.topics if topics is not None else ()
         is_changed = heard is not None and table.topics_changed.of(names, heard.time_ns - _REFRESHED_NS) is not None
         return "topics" if "metadata has changed" in reason or (is_changed and not reason) else "rejoin"
 
@@ -237,7 +239,7 @@ class ClassicRebalances:
         one.last_synced = exchange.at
         if exchange.request.assignments:
             one.leader_synced = exchange.since
-        if _has_partitions(exchange.answer):
+        if has_partitions(exchange.answer):
             one.after.owners.add(member_id)
 
     def _leave(self, group: Group, exchange: GroupExchange) -> None:
@@ -406,23 +408,6 @@ def _error_of(exchange: GroupExchange) -> int | None:
         return exchange.error
     codes = (part.error_code for topic in exchange.answer.topics or () for part in topic.partitions or ())
     return next((code for code in codes if code), 0)
-
-
-def _topics_of(request: Any) -> tuple[frozenset[str], frozenset[tuple[str, tuple[int, ...]]]] | None:
-    """Return the subscription and the partitions that a JoinGroup says it owns; None if they are not decoded."""
-    for protocol in request.protocols or ():
-        told = decoded(protocol, "metadata")
-        if isinstance(told, dict) and isinstance(told.get("topics"), list):
-            owned = told.get("owned_partitions") or ()
-            return frozenset(told["topics"]), frozenset((it["topic"], tuple(it["partitions"])) for it in owned)
-    return None
-
-
-def _has_partitions(answer: Any) -> bool:
-    told = decoded(answer, "assignment")
-    if isinstance(told, dict) and isinstance(told.get("assigned_partitions"), list):
-        return any(it["partitions"] for it in told["assigned_partitions"])
-    return bool(getattr(answer, "assignment", None))
 
 
 def _leaving(current: _Generation, exchange: GroupExchange) -> Iterator[tuple[str, str | None]]:

@@ -14,6 +14,7 @@ from kshark.incidents.watchers.fetch_sessions import FetchSessions
 from kshark.incidents.watchers.members import Members
 from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.producers import Producers
+from kshark.incidents.watchers.rebalances import Rebalancing
 from kshark.incidents.watchers.refused_records import RefusedRecords
 from kshark.incidents.watchers.requests import Requests
 from kshark.incidents.watchers.retries import Retries
@@ -44,6 +45,7 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     RefusedRecords,
     Fencing,
     Producers,
+    Rebalancing,
 )
 #: APIs whose whole bodies watchers read, and codes of the weirds that they take.
 APIS: Final = frozenset().union(*(apis for watcher in WATCHERS for apis in (watcher.apis, watcher.requests) if apis))
