@@ -109,6 +109,10 @@ class Groups:
             self._ends.feed(event, number)
         return [(number, group_id) for group_id in cluster.feed(event, offsets=self._ends is not None)]
 
+    def passes(self, message: Message) -> None:
+        """Let the time of a message pass, without its content."""
+        self._traffic.feed(message)
+
     def close(self) -> None:
         """End the events, and with them the operations of administrators."""
         for cluster in self._of.values():

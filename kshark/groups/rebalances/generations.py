@@ -57,9 +57,9 @@ class _Generation:
 class _Round:
     """One rebalance, and the generation that it makes.
 
-    `told`: the first refusal that shows it. `pending`: new members that were given an id, with
-    their session timeouts in ns. `waiting`: joins that the
-    capture shows no answer of. `adopted`: the generation is older than the capture. `emptied`: the last member left.
+    `announced`: the first refusal that shows it. `informed`: the members that were refused. `pending`: new members that
+    were given an id, with their session timeouts in ns. `waiting`: joins that the capture shows no answer of.
+    `adopted`: the generation is older than the capture. `emptied`: the last member left.
     """
 
     before: _Generation = field(default_factory=_Generation)
@@ -67,8 +67,8 @@ class _Round:
     left: dict[str, Moment] = field(default_factory=dict)
     joins: dict[str, Event | None] = field(default_factory=dict)
     asked: dict[str, Moment] = field(default_factory=dict)
-    told: Moment | None = None
-    told_members: set[str] = field(default_factory=set)
+    announced: Moment | None = None
+    informed: set[str] = field(default_factory=set)
     pending: dict[str, tuple[Moment, int]] = field(default_factory=dict)
     waiting: dict[str, Moment] = field(default_factory=dict)
     after: _Generation = field(default_factory=_Generation)
@@ -88,7 +88,7 @@ class _Round:
     @property
     def is_begun(self) -> bool:
         """True if anything of it was seen."""
-        return bool(self.leaves or self.told or self.joins or self.waiting)
+        return bool(self.leaves or self.announced or self.joins or self.waiting)
 
 
 class ClassicRebalances:
@@ -132,7 +132,7 @@ class ClassicRebalances:
                 self._round.pending[member_id] = exchange.at, request.session_timeout_ms * 1_000_000
             return
         if error != 0:
-            self._round.told_members.add(member_id)
+            self._round.informed.add(member_id)
             return
         self._accepted(table, group, exchange, member_id)
 
@@ -174,14 +174,14 @@ class ClassicRebalances:
         if not is_member:
             is_new = not request.member_id or member_id in one.pending or before.is_full or before.number is None
             return "join" if is_new or member_id not in self._heard else None
-        if member_id in one.told_members or (one.told is None and one.before.number is None):
+        if member_id in one.informed or (one.announced is None and one.before.number is None):
             return None
         return self._again(table, one, request, member_id, topics)
 
     def _again(
         self, table: GroupTable, one: _Round, request: Any, member_id: str, topics: Subscription | None
     ) -> Trigger:
-        """Return why a member joins again that was not told to."""
+        """Return why a member joins again without a refusal."""
         reason = getattr(request, "reason", None) or ""
         before = one.before.topics.get(member_id)
         if "revoke" in reason:
@@ -228,11 +228,11 @@ class ClassicRebalances:
         if error == ErrorCode.REBALANCE_IN_PROGRESS and generation == one.number:
             one = self._turn(group)
         if error == ErrorCode.REBALANCE_IN_PROGRESS and one.number is None:
-            one.told = one.told or exchange.at
+            one.announced = one.announced or exchange.at
             if one.before.number is None:
                 one.before.number = generation
                 one.before.members[member_id] = party_of(group, member_id)
-        one.told_members.add(member_id)
+        one.informed.add(member_id)
 
     def _synced(self, one: _Round, exchange: GroupExchange, member_id: str) -> None:
         one.after.synced.add(member_id)
@@ -307,11 +307,11 @@ class ClassicRebalances:
         events = [*one.leaves, *(event for event in one.joins.values() if event is not None)]
         first = first_of(events)
         seen = min(
-            (at for at in (one.told, one.answered, *one.asked.values(), *one.waiting.values()) if at is not None),
+            (at for at in (one.announced, one.answered, *one.asked.values(), *one.waiting.values()) if at is not None),
             key=lambda at: at.time_ns,
             default=Moment(0, 0),
         )
-        is_first = first is not None and (one.told is None or first.since.time_ns <= one.told.time_ns)
+        is_first = first is not None and (one.announced is None or first.since.time_ns <= one.announced.time_ns)
         if first is not None and is_first and first.trigger != "rejoin":
             return first, len(events) - 1
         missing = [member for member in self._missing(one) if member in self._heard]

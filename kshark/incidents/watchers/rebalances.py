@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -47,6 +47,9 @@ _KEPT: Final = 64
 _NAMED: Final = 5
 #: The part of a client id that differs between the processes of one deployment.
 _NUMBERS: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
+_BEATS: Final = frozenset({HEARTBEAT, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT})
+#: Fields of heartbeats by which members say something new.
+_SAID: Final = ("subscribed_topic_names", "subscribed_topic_regex", "topic_partitions")
 #: Triggers that are a member's end.
 _ENDS: Final = frozenset({"leave", "poll_too_late", "expired", "gone"})
 _TRIGGERS: Final = (
@@ -161,30 +164,62 @@ class Rebalancing(Watcher):
         | {CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT}
         | TOPIC_CHANGES
     )
-    requests = frozenset({HEARTBEAT, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})
     kinds = (Gap, Closed)
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
         super().__init__(scene, due)
         self._groups = Groups()
         self._followed: OrderedDict[GroupKey, _Group] = OrderedDict()
-
-    def request(self, request: Message) -> Iterable[Incident]:
-        self._groups.feed(request)
-        return NOTHING
+        #: The last plain heartbeat of each member of each group, since the group's last other request.
+        self._beats: dict[str, dict[str, Exchange]] = {}
+        self._waiting = 0
 
     def event(self, event: ConnectionEvent) -> Iterable[Incident]:
         self._groups.feed(event)
         return NOTHING
 
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
+        request = exchange.request
+        if request is None:
+            return NOTHING
+        if (
+            request.api_key in _BEATS
+            and exchange.response is not None
+            and _is_plain(request.body, exchange.response.body)
+        ):
+            self._beat(exchange, request, exchange.response)
+            return NOTHING
+        group_id = getattr(request.body, "group_id", None)
         incidents: list[Incident] = []
+        for one in (*self._waited(group_id), exchange):
+            incidents += self._feed(one)
+        return incidents
+
+    def _beat(self, exchange: Exchange, request: Message, response: Message) -> None:
+        """Keep a heartbeat that changes nothing until the group changes: it shows that its member was alive."""
+        body: Any = request.body
+        self._groups.passes(response)
+        beats = self._beats.setdefault(body.group_id, {})
+        self._waiting += beats.pop(body.member_id, None) is None
+        beats[body.member_id] = exchange
+        if self._waiting > limits.BEATS:
+            for one in self._waited(next(iter(self._beats))):
+                self._groups.feed(one)
+
+    def _waited(self, group_id: str | None) -> Iterable[Exchange]:
+        """Return the heartbeats of a group that were kept."""
+        beats = self._beats.pop(group_id or "", {})
+        self._waiting -= len(beats)
+        return beats.values()
+
+    def _feed(self, exchange: Exchange) -> Iterator[Incident]:
+        if exchange.response is not None:
+            self._groups.passes(exchange.response)
         for key in self._groups.feed(exchange):
             group = self._group(key, exchange)
             group.count, rows = self._groups.rebalanced(key, group.count)
             for row in rows:
-                incidents += self._take(group, row)
-        return incidents
+                yield from self._take(group, row)
 
     def _group(self, key: GroupKey, exchange: Exchange) -> _Group:
         """Return a group, and remember the connection of a request that may begin a rebalance."""
@@ -238,7 +273,10 @@ class Rebalancing(Watcher):
                 yield self._rebalance(group_of, row)
 
     def close(self) -> Iterable[Incident]:
-        return self.lasting()
+        for group_id in [*self._beats]:
+            for one in self._waited(group_id):
+                yield from self._feed(one)
+        yield from self.lasting()
 
     # -- rebalances that take long
 
@@ -357,6 +395,17 @@ def _deployment(party: Party | None) -> tuple[str, str]:
 
 def _said(row: Rebalance) -> str:
     return f'{trigger_of(row)} ("{row.reason}")' if row.reason else trigger_of(row)
+
+
+def _is_plain(request: Any, answer: Any) -> bool:
+    """True if a heartbeat changes nothing: no epoch, no subscription, no partitions."""
+    if request is None or answer is None or answer.error_code != 0:
+        return False
+    return all(getattr(request, name, None) is None for name in _SAID) and (
+        getattr(answer, "assignment", None) is None
+        and getattr(request, "member_epoch", 1) == getattr(answer, "member_epoch", 1)
+        and getattr(request, "member_epoch", 1) > 0
+    )
 
 
 def _body(message: Message | None) -> object:
