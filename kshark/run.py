@@ -32,6 +32,7 @@ from kshark.analysis import (
     joined_outcomes,
 )
 from kshark.incidents import EXCUSABLE, EXPLAINABLE, ExcusableFindings, Incidents
+from kshark.incidents.watchers import JUDGED
 from kshark.model import Event, Finding, Message, Tick
 from kshark.names import TopicNames
 from kshark.registry import Registry
@@ -65,7 +66,7 @@ class Run:
         )
         self._is_listing = listing
         self._incidents = Incidents(registry, complete=complete)
-        self._observer = Observer(registry, coverage=bool(coverage))
+        self._observer = Observer(registry, judged=JUDGED, coverage=bool(coverage))
         self._reads = ReadByClient(coverage) if isinstance(coverage, Parties) else None
         self._names = TopicNames(registry) if named else None
         self._shows = shows
@@ -183,7 +184,7 @@ class Listing:
     def __init__(self, registry: Registry, *, waits: bool = True) -> None:
         self._analyzer = Analyzer(sessions=True, steps=True)
         self._incidents = Incidents(registry)
-        self._observer = Observer(registry)
+        self._observer = Observer(registry, judged=JUDGED)
         self._waiting = PackedFindings()
         self._waits_for = EXPLAINABLE if waits else EXCUSABLE
 

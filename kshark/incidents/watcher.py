@@ -31,9 +31,10 @@ class Watcher:
     """Base of all watchers. Each method returns the incidents that are over, or decided, by now.
 
     `rows`: the rows of its incidents. `apis`: APIs of the exchanges that it takes, and `requests` of the requests, each
-    before its answer is known; None: of all APIs. `refusals`: take answers of any API with an error. `kinds`: classes
-    of the other events that it takes; of Weird, only those whose codes are in `weirds`. An event of the capture's end
-    (Closed with how "capture") comes before `close`.
+    before its answer is known; None: of all APIs. `judges`: APIs that its rows are about, where these are not about
+    bytes or connections. `refusals`: take answers of any API with an error. `kinds`: classes of the other events that
+    it takes; of Weird, only those whose codes are in `weirds`. An event of the capture's end (Closed with how
+    "capture") comes before `close`.
 
     Of an API that is in neither set, a watcher of all APIs reads only numbers at the top level of a body: bodies are
     large, and may go to another process (kshark_spark.packing). `refused` reads whole bodies.
@@ -45,6 +46,7 @@ class Watcher:
     rows: ClassVar[tuple[Rule, ...]] = ()
     apis: ClassVar[frozenset[int] | None] = frozenset()
     requests: ClassVar[frozenset[int] | None] = frozenset()
+    judges: ClassVar[frozenset[int]] = frozenset()
     refusals: ClassVar[bool] = False
     kinds: ClassVar[tuple[type, ...]] = ()
     weirds: ClassVar[frozenset[str]] = frozenset()

@@ -9,16 +9,15 @@ from typing import Any, Final, NamedTuple
 from msgspec import UNSET
 
 from kshark import __version__, limits
-from kshark.analysis.rules import BOOK
 from kshark.api_keys import API_VERSIONS, METADATA
 from kshark.clusters import Clusters
+from kshark.incidents.watchers import JUDGED
 from kshark.model import Closed, Event, Exchange, Finding, Flow, Gap, Message, Weird
 from kshark.releases import releases_offering
 from kshark.tables.blocks import Row, Where
 from kshark.tables.columns import Column, table
 from kshark.tables.readers import its, made
 
-_JUDGED: Final = BOOK.apis
 #: The highest version that a broker offers of each API.
 Offers = tuple[tuple[int, int], ...]
 
@@ -80,7 +79,7 @@ class CaptureSummary:
         self.outcomes[exchange.outcome] += 1
         request, response = exchange.request, exchange.response
         if request is not None:
-            self.judged += request.api_key in _JUDGED
+            self.judged += request.api_key in JUDGED
             if request.weird is not UNSET:
                 self.weird_message(request)
         if response is not None:

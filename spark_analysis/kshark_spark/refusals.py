@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from kshark.analysis import Observed, Observer, Refusal
 from kshark.analysis.results.tried import EARLY_ACCESS, SHARED
-from kshark.analysis.rules import BOOK
 from kshark.analysis.rules.record_batches import MAGIC_2_ONLY
 from kshark.analysis.rules.rule import Read
 from kshark.api_keys import API_VERSIONS, FETCH, PRODUCE, SASL_HANDSHAKE, SHARE_FETCH
 from kshark.endpoints import host_of
+from kshark.incidents.watchers import JUDGED
 from kshark.registry import Registry
 from kshark_spark.rows import batch_of, collected
 from kshark_spark.screen.numbers import cells, distinct
@@ -71,7 +71,7 @@ def _count(group: RowGroup, observers: defaultdict[str, Observer], coverage: boo
         outcome.get("answered", np.zeros(len(rows), np.bool_)),
     )
     tries = _tries(group, rows, asked, answered, opened) if coverage else {}
-    judged = asked & np.isin(cells(rows["api_key"], -1), [*BOOK.apis])
+    judged = asked & np.isin(cells(rows["api_key"], -1), [*JUDGED])
     for at, (capture,) in enumerate(captures):
         own = of_capture == at
         of_rules, kinds = _number(own & judged), Counter({name: _number(own & mask) for name, mask in outcome.items()})

@@ -4,7 +4,7 @@ refusals no finding explains."""
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
@@ -208,7 +208,10 @@ class Observed(Struct):
         }
 
 
-_JUDGED: Final = BOOK.apis
+_OF_RULES: Final = BOOK.apis
+#: APIs whose answers have error codes of partitions only: a coordinator that does not accept the member or its
+#: generation gives its code to each partition. Kafka: GroupCoordinatorService.commitOffsets.
+_REFUSED_AS_A_WHOLE: Final = frozenset({"OffsetCommit", "TxnOffsetCommit", "OffsetFetch"})
 _REFUSED_WITH: Final = {code: rule.refused_with for code, rule in BOOK.weirds.items() if rule.refused_with}
 #: The position of an answer: connection, packet, correlation id.
 _AnswerKey = tuple[Any, Any, Any]
@@ -218,13 +221,15 @@ class Observer:
     """Count the pages of a capture, and the findings in them, in `observed`.
 
     A finding explains error codes of its exchange, if it stands at the request or the answer: the answer's own codes;
-    the codes of its partition, if it has one; and all codes if its rule is about exchanges and not about a machine. A
+    the codes of its partition, if it has one, and of all partitions if the coordinator refused them as a whole; and all
+    codes if its rule is about exchanges and not about a machine. A
     finding that stands elsewhere, at a connection's end for example, explains none. Neither does a finding about bytes,
     except for the codes with which brokers refuse such bytes (Rule.refused_with), in APIs that no other rule is about.
-    `coverage`: count `tried` too."""
+    `judged`: the APIs whose exchanges count as judged. `coverage`: count `tried` too."""
 
-    def __init__(self, registry: Registry, *, coverage: bool = False) -> None:
+    def __init__(self, registry: Registry, *, judged: Collection[int] = _OF_RULES, coverage: bool = False) -> None:
         self.observed = Observed()
+        self._judged = judged
         self._tries: Mapping[Any, Tries] = TRIES if coverage else {}
         self._codes = ErrorCodes(registry)
         #: Refusals that a finding may still explain, of APIs that rules are about. Beyond limits.REFUSALS the oldest
@@ -236,7 +241,7 @@ class Observer:
 
         Return the error codes of exchanges that have some, by id() of the exchange.
         """
-        tests, observed, apis, tries = self._codes.tests, self.observed, _JUDGED, self._tries
+        tests, observed, apis, tries = self._codes.tests, self.observed, self._judged, self._tries
         exchanges = judged = 0
         refusals: dict[int, list[PlacedCode]] = {}
         for event in page:
@@ -281,7 +286,7 @@ class Observer:
         explains them later."""
         limited = [self._limited(refusal) for refusal in refusals]
         self.observed.answered.update(limited)
-        if api_key not in _JUDGED:
+        if api_key not in _OF_RULES:
             self._explain_faults(limited, weirds)
 
     def explain(self, findings: Iterable[Finding]) -> None:
@@ -295,7 +300,7 @@ class Observer:
                 else None
             )
             if unexplained is not None:
-                explained = [code for code in unexplained if _explains(finding, code[0])]
+                explained = [code for code in unexplained if _explains(finding, *code)]
                 self.observed.explained.update(refusal for _, refusal in explained)
                 if len(explained) < len(unexplained):
                     self._open[answer_key] = [code for code in unexplained if code not in explained]
@@ -312,7 +317,7 @@ class Observer:
             for placed in self._codes.placed(response.body, api_key, version)
         ]
         self.observed.answered.update(refusal for _, refusal in codes)
-        if api_key in _JUDGED:
+        if api_key in _OF_RULES:
             self._open[response.flow, response.packet, response.correlation_id] = codes
             if len(self._open) > limits.REFUSALS:
                 self._open.popitem(last=False)
@@ -335,8 +340,9 @@ class Observer:
         )
 
 
-def _explains(finding: Finding, placed: PlacedCode) -> bool:
+def _explains(finding: Finding, placed: PlacedCode, refusal: Refusal) -> bool:
     rule = BOOK.by_code[finding.code]
-    if placed.partition is None or rule.when is not None:
+    is_whole = placed.partition is None or (finding.partition is None and refusal.api in _REFUSED_AS_A_WHOLE)
+    if is_whole or rule.when is not None:
         return not rule.weird
     return placed.partition == finding.partition and placed.topic_id in (None, finding.topic_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kshark.analysis.rules import BOOK
 from kshark.incidents.watcher import Watcher
 from kshark.incidents.watchers.brokers import BrokerEnds
 from kshark.incidents.watchers.closings import ClosedOn
@@ -50,4 +51,6 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
 #: APIs whose whole bodies watchers read, and codes of the weirds that they take.
 APIS: Final = frozenset().union(*(apis for watcher in WATCHERS for apis in (watcher.apis, watcher.requests) if apis))
 WEIRDS: Final = frozenset().union(*(watcher.weirds for watcher in WATCHERS))
+#: APIs that rules or rows of incidents judge.
+JUDGED: Final = BOOK.apis.union(*(watcher.judges for watcher in WATCHERS))
 ROWS: Final = tuple(sorted((row for watcher in WATCHERS for row in watcher.rows), key=lambda row: row.number or 0))

@@ -73,6 +73,16 @@ class Fencing(SeriesWatcher):
 
     rows = (PRODUCER_FENCED,)
     apis = frozenset({ApiKey.INIT_PRODUCER_ID})
+    judges = frozenset(
+        {
+            ApiKey.INIT_PRODUCER_ID,
+            ApiKey.PRODUCE,
+            ApiKey.ADD_PARTITIONS_TO_TXN,
+            ApiKey.ADD_OFFSETS_TO_TXN,
+            ApiKey.TXN_OFFSET_COMMIT,
+            ApiKey.END_TXN,
+        }
+    )
     refusals = True
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:

@@ -146,7 +146,7 @@ class FetchSessions(SeriesWatcher):
     """Follow the fetch sessions of all brokers."""
 
     rows = (FETCH_SESSION_EPOCH, FETCH_SESSION_NOT_FOUND, FETCH_NO_PROGRESS)
-    apis = frozenset({FETCH})
+    apis = judges = frozenset({FETCH})
     kinds = (HalfClosed, Closed, Gap)
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:

@@ -125,6 +125,7 @@ class Producers(SeriesWatcher):
 
     rows = (SEQUENCE_OUT_OF_ORDER, DUPLICATE_BATCH)
     apis = frozenset({PRODUCE, FETCH})
+    judges = frozenset({PRODUCE})
     kinds = (Closed, Gap)
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:

@@ -70,6 +70,7 @@ class RefusedRecords(SeriesWatcher):
     """Take the refusals of partitions in Produce and Fetch."""
 
     rows = (NOT_ENOUGH_REPLICAS, OFFSET_OUT_OF_RANGE, MESSAGE_TOO_LARGE)
+    judges = frozenset({PRODUCE, FETCH})
     refusals = True
 
     def refused(self, exchange: Exchange, codes: Sequence[PlacedCode]) -> Iterable[Incident]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from kshark import limits
 from kshark.analysis.facts.calls import Call
@@ -63,22 +63,22 @@ class Instance:
             self.holder = use
 
 
-class Kept(OrderedDict[Any, _Kept]):
+class Kept(Generic[_Kept]):
     """Values by key. The least recently used one is forgotten first."""
 
     def __init__(self, make: Callable[[], _Kept]) -> None:
-        super().__init__()
         self._make: Final = make
+        self._values: OrderedDict[Any, _Kept] = OrderedDict()
 
     def of(self, key: Any) -> _Kept:
         """Return the value of a key; a new one if there is none."""
-        value = self.get(key)
+        value = self._values.get(key)
         if value is None:
-            value = self[key] = self._make()
-            if len(self) > limits.SESSIONS:
-                self.popitem(last=False)
+            value = self._values[key] = self._make()
+            if len(self._values) > limits.SESSIONS:
+                self._values.popitem(last=False)
         else:
-            self.move_to_end(key)
+            self._values.move_to_end(key)
         return value
 
 
