@@ -38,6 +38,7 @@ from kshark.api_keys import (
     SYNC_GROUP,
 )
 from kshark.clusters import Clusters
+from kshark.endpoints import host_of
 from kshark.groups import classic, coordinators, descriptions, heartbeats
 from kshark.groups.expiry import expire, silence_of
 from kshark.groups.listed import Assigned, GroupOffset, GroupSetting, GroupType, ListedGroup, ListedMember, Silence
@@ -48,7 +49,7 @@ from kshark.groups.rebalances.listing import Rebalance
 from kshark.groups.rebalances.tracker import Rebalances
 from kshark.groups.silence import Traffic
 from kshark.groups.table import Group, GroupExchange, GroupTable
-from kshark.model import Event, Exchange, Message
+from kshark.model import Event, Exchange, Flow, Message
 
 #: The number of a group's cluster, and the group id.
 GroupKey = tuple[int, str]
@@ -81,13 +82,21 @@ class Groups:
     event is about, `listed` returns all groups. Groups of different clusters are different, even with the same id.
 
     `names`: topic names by id, read as they become known. With them the offsets of groups are listed too, if the bodies
-    of OFFSET_APIS are decoded.
+    of OFFSET_APIS are decoded. `longest_pause_ns`: the longest time between two times without a packet,
+    and `cluster_of` the number of a connection's cluster, for those who feed a part of the events only.
     """
 
-    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        names: Mapping[str, str] | None = None,
+        *,
+        longest_pause_ns: Callable[[int, int], int] | None = None,
+        cluster_of: Callable[[Flow], int] | None = None,
+    ) -> None:
+        self._cluster_of = cluster_of
         self._clusters = Clusters()
         self._ends = None if names is None else LogEnds(names)
-        self._traffic = Traffic()
+        self._traffic = Traffic(longest_pause_ns)
         self._of = {0: _Cluster(self._traffic)}
 
     @property
@@ -101,13 +110,27 @@ class Groups:
             for cluster in self._of.values():
                 cluster.feed(event)
             return []
-        if event.response is not None:
-            self._clusters.learn(event.response)
-        number = self._clusters.number(event.flow.broker)
+        number = self._number(event.flow, event.response)
         cluster = self._of.get(number) or self._of.setdefault(number, _Cluster(self._traffic))
         if self._ends is not None:
             self._ends.feed(event, number)
         return [(number, group_id) for group_id in cluster.feed(event, offsets=self._ends is not None)]
+
+    def _number(self, flow: Flow, response: Message | None = None) -> int:
+        """Return the number of a connection's cluster, of which a response may tell more."""
+        if self._cluster_of is not None:
+            return self._cluster_of(flow)
+        if response is not None:
+            self._clusters.learn(response)
+        return self._clusters.number(flow.broker)
+
+    def alive(self, group_id: str, member_id: str, at: Moment, flow: Flow) -> None:
+        """Take an accepted heartbeat that changed nothing."""
+        cluster = self._of.get(self._number(flow))
+        group = None if cluster is None else cluster.table.groups.get(group_id)
+        if cluster is not None and group is not None and member_id in group.members:
+            group.life(member_id).beats(at, flow.id, host_of(flow.client), is_answered=True)
+            cluster.rebalances.alive(group_id, member_id, at)
 
     def passes(self, message: Message) -> None:
         """Let the time of a message pass, without its content."""

@@ -58,7 +58,8 @@ class _Round:
     """One rebalance, and the generation that it makes.
 
     `announced`: the first refusal that shows it. `informed`: the members that were refused. `pending`: new members that
-    were given an id, with their session timeouts in ns. `waiting`: joins that the capture shows no answer of.
+    were given an id, with their session timeouts in ns. `waiting`: joins that the capture shows no answer of,
+    and `unanswered` those of them that may have begun it.
     `adopted`: the generation is older than the capture. `emptied`: the last member left.
     """
 
@@ -71,6 +72,7 @@ class _Round:
     informed: set[str] = field(default_factory=set)
     pending: dict[str, tuple[Moment, int]] = field(default_factory=dict)
     waiting: dict[str, Moment] = field(default_factory=dict)
+    unanswered: list[Event] = field(default_factory=list)
     after: _Generation = field(default_factory=_Generation)
     answered: Moment | None = None
     leader_synced: Moment | None = None
@@ -113,6 +115,11 @@ class ClassicRebalances:
             number = getattr(request, _NUMBERS.get(api_key, "generation_id"), None)
             self._lives(group, exchange, _error_of(exchange), number)
 
+    def alive(self, member_id: str, at: Moment) -> None:
+        """Take an accepted heartbeat that changed nothing."""
+        if member_id in self._heard:
+            self._heard[member_id] = at
+
     def lasting(self, group: Group) -> Rebalance | None:
         """Return the rebalance that is not over; None if there is none."""
         one = self._round
@@ -125,7 +132,10 @@ class ClassicRebalances:
         member_id = getattr(answer, "member_id", None) or request.member_id
         if answer is None:
             if member_id:
-                self._open(group).waiting[member_id] = exchange.since
+                one = self._open(group)
+                one.waiting[member_id] = exchange.since
+                if (event := self._event(table, group, exchange, member_id)) is not None:
+                    one.unanswered.append(event)
             return
         if error == ErrorCode.MEMBER_ID_REQUIRED:
             if len(self._round.pending) < limits.GROUP_CHANGES:
@@ -149,11 +159,8 @@ class ClassicRebalances:
         party = party_of(group, member_id)
         topics = subscription_of(request)
         if member_id not in one.joins and not one.adopted:
-            trigger = self._kind(table, one, exchange, member_id, topics)
+            one.joins[member_id] = self._event(table, group, exchange, member_id)
             self._came_back(exchange)
-            one.joins[member_id] = trigger and Event(
-                trigger, party, exchange.since, getattr(request, "reason", None) or None, exchange.flow.id
-            )
             one.asked[member_id] = exchange.since
         one.after.members[member_id], one.after.topics[member_id] = party, topics
         if answer.members:
@@ -161,6 +168,13 @@ class ClassicRebalances:
             for other in answer.members:
                 one.after.members.setdefault(other.member_id, party_of(group, other.member_id))
         self._heard[member_id] = exchange.since
+
+    def _event(self, table: GroupTable, group: Group, exchange: GroupExchange, member_id: str) -> Event | None:
+        """Return a join as the event that began a rebalance, or would have; None if it is none."""
+        request = exchange.request
+        trigger = self._kind(table, self._round, exchange, member_id, subscription_of(request))
+        reason = getattr(request, "reason", None) or None
+        return trigger and Event(trigger, party_of(group, member_id), exchange.since, reason, exchange.flow.id)
 
     def _kind(
         self, table: GroupTable, one: _Round, exchange: GroupExchange, member_id: str, topics: Subscription | None
@@ -304,7 +318,7 @@ class ClassicRebalances:
 
     def _began(self, group: Group, one: _Round) -> tuple[Event, int]:
         """Return the event that began a rebalance, and the number of others."""
-        events = [*one.leaves, *(event for event in one.joins.values() if event is not None)]
+        events = [*one.leaves, *one.unanswered, *(event for event in one.joins.values() if event is not None)]
         first = first_of(events)
         seen = min(
             (at for at in (one.announced, one.answered, *one.asked.values(), *one.waiting.values()) if at is not None),

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import Final
 
 from kshark import limits
+from kshark.analysis import Moment
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 from kshark.groups.rebalances import generations
 from kshark.groups.rebalances.epochs import EpochRebalances
@@ -48,6 +49,12 @@ class Rebalances:
                 self._groups.popitem(last=False)
         self._groups.move_to_end(group.group_id)
         (followed.epochs if is_epochs else followed.classic).take(table, group, exchange)
+
+    def alive(self, group_id: str, member_id: str, at: Moment) -> None:
+        """Take an accepted heartbeat that changed nothing."""
+        followed = self._groups.get(group_id)
+        if followed is not None:
+            followed.classic.alive(member_id, at)
 
     def count(self, group_id: str) -> int:
         """Return the number of a group's rebalances that are over."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from kshark import limits
+from kshark.analysis import Moment
 from kshark.analysis.facts.bases import AT_LEAST, NO_CONNECTION, Limit
 from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.rules.rule import NOTES, Rule
@@ -19,7 +20,6 @@ from kshark.api_keys import (
     HEARTBEAT,
     JOIN_GROUP,
     LEAVE_GROUP,
-    METADATA,
     SHARE_GROUP_HEARTBEAT,
     STREAMS_GROUP_HEARTBEAT,
     SYNC_GROUP,
@@ -48,8 +48,6 @@ _NAMED: Final = 5
 #: The part of a client id that differs between the processes of one deployment.
 _NUMBERS: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
 _BEATS: Final = frozenset({HEARTBEAT, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT})
-#: Fields of heartbeats by which members say something new.
-_SAID: Final = ("subscribed_topic_names", "subscribed_topic_regex", "topic_partitions")
 #: Triggers that are a member's end.
 _ENDS: Final = frozenset({"leave", "poll_too_late", "expired", "gone"})
 _TRIGGERS: Final = (
@@ -160,7 +158,7 @@ class Rebalancing(Watcher):
 
     rows = (REBALANCE, REBALANCE_STORM)
     apis = (
-        frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP, METADATA})
+        frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP})
         | {CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT}
         | TOPIC_CHANGES
     )
@@ -168,51 +166,46 @@ class Rebalancing(Watcher):
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
         super().__init__(scene, due)
-        self._groups = Groups()
+        self._groups = Groups(longest_pause_ns=scene.longest_pause_ns, cluster_of=scene.cluster_of)
         self._followed: OrderedDict[GroupKey, _Group] = OrderedDict()
-        #: The last plain heartbeat of each member of each group, since the group's last other request.
-        self._beats: dict[str, dict[str, Exchange]] = {}
-        self._waiting = 0
+        #: The last heartbeat that changed nothing, of each member of each group: its packet, time and connection.
+        self._beats: dict[str, dict[str, tuple[int, int, Flow]]] = {}
 
     def event(self, event: ConnectionEvent) -> Iterable[Incident]:
         self._groups.feed(event)
         return NOTHING
 
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
-        request = exchange.request
+        request, response = exchange.request, exchange.response
         if request is None:
             return NOTHING
-        if (
-            request.api_key in _BEATS
-            and exchange.response is not None
-            and _is_plain(request.body, exchange.response.body)
-        ):
-            self._beat(exchange, request, exchange.response)
-            return NOTHING
-        group_id = getattr(request.body, "group_id", None)
-        incidents: list[Incident] = []
-        for one in (*self._waited(group_id), exchange):
-            incidents += self._feed(one)
-        return incidents
-
-    def _beat(self, exchange: Exchange, request: Message, response: Message) -> None:
-        """Keep a heartbeat that changes nothing until the group changes: it shows that its member was alive."""
         body: Any = request.body
-        self._groups.passes(response)
-        beats = self._beats.setdefault(body.group_id, {})
-        self._waiting += beats.pop(body.member_id, None) is None
-        beats[body.member_id] = exchange
-        if self._waiting > limits.BEATS:
-            for one in self._waited(next(iter(self._beats))):
-                self._groups.feed(one)
+        if request.api_key in _BEATS and response is not None and body is not None and response.body is not None:
+            answer: Any = response.body
+            if answer.error_code == 0 and (request.api_key == HEARTBEAT or _is_plain(body, answer)):
+                # Most heartbeats: they only show that the member is alive.
+                group_id = body.group_id
+                beats = self._beats.get(group_id)
+                if beats is None:
+                    beats = self._begin(group_id)
+                beats[body.member_id] = request.packet, request.time_ns, exchange.flow
+                return NOTHING
+        return [*self._feed(exchange)]
 
-    def _waited(self, group_id: str | None) -> Iterable[Exchange]:
-        """Return the heartbeats of a group that were kept."""
-        beats = self._beats.pop(group_id or "", {})
-        self._waiting -= len(beats)
-        return beats.values()
+    def _begin(self, group_id: str) -> dict[str, tuple[int, int, Flow]]:
+        """Return a place for the heartbeats of a group until it changes. Beyond limits.GROUPS the oldest is emptied."""
+        if len(self._beats) >= limits.GROUPS:
+            self._flush(next(iter(self._beats)))
+        beats = self._beats[group_id] = {}
+        return beats
+
+    def _flush(self, group_id: str) -> None:
+        """Take the heartbeats of a group."""
+        for member_id, (packet, time_ns, flow) in self._beats.pop(group_id, {}).items():
+            self._groups.alive(group_id, member_id, Moment(packet, time_ns), flow)
 
     def _feed(self, exchange: Exchange) -> Iterator[Incident]:
+        self._flush(getattr(getattr(exchange.request, "body", None), "group_id", None) or "")
         if exchange.response is not None:
             self._groups.passes(exchange.response)
         for key in self._groups.feed(exchange):
@@ -274,8 +267,7 @@ class Rebalancing(Watcher):
 
     def close(self) -> Iterable[Incident]:
         for group_id in [*self._beats]:
-            for one in self._waited(group_id):
-                yield from self._feed(one)
+            self._flush(group_id)
         yield from self.lasting()
 
     # -- rebalances that take long
@@ -398,13 +390,13 @@ def _said(row: Rebalance) -> str:
 
 
 def _is_plain(request: Any, answer: Any) -> bool:
-    """True if a heartbeat changes nothing: no epoch, no subscription, no partitions."""
-    if request is None or answer is None or answer.error_code != 0:
-        return False
-    return all(getattr(request, name, None) is None for name in _SAID) and (
-        getattr(answer, "assignment", None) is None
-        and getattr(request, "member_epoch", 1) == getattr(answer, "member_epoch", 1)
-        and getattr(request, "member_epoch", 1) > 0
+    """True if a heartbeat with a member epoch changes nothing: no epoch, no subscription, no partitions."""
+    return (
+        0 < request.member_epoch == answer.member_epoch
+        and answer.assignment is None
+        and request.subscribed_topic_names is None
+        and getattr(request, "topic_partitions", None) is None
+        and getattr(request, "subscribed_topic_regex", None) is None
     )
 
 
