@@ -28,6 +28,7 @@ from tests.incidents import (
     test_members,
     test_network,
     test_producers,
+    test_rebalances,
     test_refused_records,
     test_requests,
     test_retries,
@@ -176,6 +177,12 @@ def out_of_range() -> Conversation:
 
 
 #: By code, a conversation, and the seconds after its last packet at which the incident is over.
+def rebalance_storm() -> Conversation:
+    talk = Conversation()
+    test_rebalances.storm(talk)
+    return talk
+
+
 OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "THROTTLED": (throttled, 2 + 30),
     "SESSION_TABLE_FULL": (table_full, 30),
@@ -194,6 +201,7 @@ OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "NOT_ENOUGH_REPLICAS": (few_replicas, 60),
     "MESSAGE_TOO_LARGE": (too_large, 60),
     "OFFSET_OUT_OF_RANGE": (out_of_range, 60),
+    "REBALANCE_STORM": (rebalance_storm, 300 - 22),
 }
 
 
@@ -280,6 +288,12 @@ def waiting() -> Conversation:
 
 
 #: By code, a conversation, and the seconds after its last packet from which on the incident is listed.
+def rebalance() -> Conversation:
+    talk = Conversation()
+    test_rebalances.dead_until_the_end(talk)
+    return talk
+
+
 LASTS: dict[str, tuple[Callable[[], Conversation], float]] = {
     "BROKER_SILENT": (silent, 0),
     "BROKER_DOWN": (down, 0),
@@ -292,6 +306,8 @@ LASTS: dict[str, tuple[Callable[[], Conversation], float]] = {
     "THROTTLED": (waiting, 0),
     "SESSION_TABLE_FULL": (table_full, 0),
     "NOT_AUTHORIZED": (unauthorized, 0),
+    "REBALANCE": (rebalance, 15),
+    "REBALANCE_STORM": (rebalance_storm, 0),
 }
 
 

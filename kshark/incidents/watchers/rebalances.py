@@ -71,6 +71,7 @@ REBALANCE: Final = Rule(
     rests_on=(AT_LEAST, NO_CONNECTION, Limit("GROUPS")),
     verdicts=NOTES,
     causes=(*_TRIGGERS, "revocation"),
+    must="The members of a group join again soon after a rebalance begins, and its dead members are few.",
     advice="Look at the member that it waited for: it was dead (until session.timeout.ms is over its partitions stay "
     "with it), or processed records for long before it joined again (max.poll.records, max.poll.interval.ms). "
     "CooperativeStickyAssignor or group.protocol=consumer keep the other partitions running; `kshark groups "
@@ -85,6 +86,7 @@ REBALANCE_STORM: Final = Rule(
     rests_on=(NO_CONNECTION, Limit("GROUPS")),
     verdicts=NOTES,
     causes=_TRIGGERS,
+    must="A group that works rebalances only when its members change, and they change seldom.",
     advice="Look at the clients that are named: they restart or crash in a loop, exceed max.poll.interval.ms, or lose "
     "their session. For rolling restarts give each process a group.instance.id, and let it return within "
     "session.timeout.ms. `kshark groups --rebalances` lists all rebalances.",
@@ -110,15 +112,18 @@ class _Group(Struct):
     senders: OrderedDict[int, _Sender] = field(default_factory=OrderedDict)
     count: int = 0
     recent: deque[Rebalance] = field(default_factory=lambda: deque(maxlen=limits.GROUP_CHANGES))
-    #: The first rebalance of a storm, what was counted in it, and the number of rebalances and the time of the last.
     storm: _Storm | None = None
+    ending: _Ending | None = None
 
     def sender(self, row: Rebalance) -> _Sender:
         return self.senders.get(row.packet, self.last)
 
 
 class _Storm(Struct):
-    """Rebalances of one group that follow each other. `causes`: how often which deployment did what."""
+    """Rebalances of one group that follow each other.
+
+    `causes`: how often which deployment did what. `names`: its client id, or what its client ids have in common.
+    """
 
     first: Rebalance
     last: Rebalance
@@ -126,6 +131,7 @@ class _Storm(Struct):
     witness: tuple[Witness, ...] = ()
     rebalances: int = 0
     causes: dict[tuple[str, str, str], int] = {}
+    names: dict[tuple[str, str], str] = {}
     stood_still_ns: int = 0
 
     def add(self, row: Rebalance, sender: _Sender) -> None:
@@ -134,9 +140,13 @@ class _Storm(Struct):
         self.stood_still_ns += row.stood_still_ns or 0
         if len(self.witness) < _NAMED:
             self.witness += sender.witness
-        key = *_deployment(row.by), row.trigger
+        deployment = _deployment(row.by)
+        key = *deployment, row.trigger
         if key in self.causes or len(self.causes) < _KEPT:
             self.causes[key] = self.causes.get(key, 0) + 1
+            name = "" if row.by is None else row.by.client_id or ""
+            if self.names.setdefault(deployment, name) != name:
+                self.names[deployment] = deployment[0]
 
 
 class _Ending(Struct):
@@ -213,6 +223,8 @@ class Rebalancing(Watcher):
             group.count, rows = self._groups.rebalanced(key, group.count)
             for row in rows:
                 yield from self._take(group, row)
+            if len(self._followed) > limits.GROUPS:
+                yield from self.over(self._followed.popitem(last=False)[1])
 
     def _group(self, key: GroupKey, exchange: Exchange) -> _Group:
         """Return a group, and remember the connection of a request that may begin a rebalance."""
@@ -220,8 +232,6 @@ class Rebalancing(Watcher):
         group = self._followed.get(key)
         if group is None:
             group = self._followed[key] = _Group(key, sender)
-            if len(self._followed) > limits.GROUPS:
-                self._followed.popitem(last=False)
         self._followed.move_to_end(key)
         group.last = sender
         request, response = exchange.request, exchange.response
@@ -248,7 +258,8 @@ class Rebalancing(Watcher):
             for one in rows:
                 group.storm.add(one, group.sender(one))
         if group.storm is not None:
-            self.due.add(_Ending(self, group))
+            group.ending = group.ending or _Ending(self, group)
+            self.due.add(group.ending)
 
     def over(self, group: _Group) -> Iterable[Incident]:
         """End a storm."""
@@ -262,7 +273,12 @@ class Rebalancing(Watcher):
         now_ns = self.scene.now.time_ns
         for key, row in self._groups.rebalancing():
             group_of = self._followed.get(key)
-            if group_of is not None and now_ns - row.time_ns >= _LONG_NS and self._waits(key, row):
+            if (
+                group_of is not None
+                and row.until_ns is None
+                and now_ns - row.time_ns >= _LONG_NS
+                and self._waits(key, row)
+            ):
                 yield self._rebalance(group_of, row)
 
     def close(self) -> Iterable[Incident]:
@@ -314,7 +330,7 @@ def _stormy(group_id: str, storm: _Storm) -> Incident:
     since = PacketTime(first.packet, first.time_ns)
     packet, time_ns = last.until_packet or last.packet, last.until_ns or last.time_ns
     text = f"group {group_id} rebalanced {storm.rebalances:,} times {span(since, PacketTime(packet, time_ns))}: "
-    text += _counted(storm.causes)
+    text += _counted(storm)
     if storm.stood_still_ns:
         text += f"; partitions stood still for {seconds(storm.stood_still_ns)} in all"
     names = Counter[str]()
@@ -349,14 +365,15 @@ def _storm(recent: Iterable[Rebalance], row: Rebalance) -> list[Rebalance] | Non
     return rows if disturbed >= _DISTURBED else None
 
 
-def _counted(causes: dict[tuple[str, str, str], int]) -> str:
+def _counted(storm: _Storm) -> str:
     """Return `st* (10.0.0.1) joined ×10 and left ×9; c1 (10.0.0.2) left ×1`, the most frequent first."""
     by: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    for (name, address, trigger), count in causes.items():
+    for (name, address, trigger), count in storm.causes.items():
         by.setdefault((name, address), []).append((count, trigger))
     ranked = sorted(by.items(), key=lambda it: -sum(count for count, _ in it[1]))
     shown = []
-    for (name, address), counts in ranked[:3]:
+    for (deployment, address), counts in ranked[:3]:
+        name = storm.names.get((deployment, address)) or deployment
         did = " and ".join(f"{_DID[trigger]} ×{count}" for count, trigger in sorted(counts, reverse=True))
         shown.append(f"{name} ({address}) {did}" if address else f"{name}: {did}" if name else did)
     left = len(ranked) - len(shown)
@@ -371,7 +388,7 @@ _DID: Final = {
     "expired": "lost its session",
     "gone": "disappeared",
     "subscription": "changed its subscription",
-    "topics": "topics changed",
+    "topics": "saw its topics change",
     "rejoin": "joined again by itself",
     "not_synced": "did not fetch its assignment",
     "unknown": "for an unknown reason",
