@@ -35,7 +35,7 @@ _NUMBERS: Final = {OFFSET_COMMIT: "generation_id_or_member_epoch"}
 #: A broker's timer may end this much before the time that the capture's clock shows.
 _TICK_NS: Final = 500_000_000
 #: A wait for nobody who is known is noted from this on.
-_LONG_NS: Final = 250_000_000
+_LONG_NS: Final = 1_000_000_000
 #: Members that left, whose connection may show that they come back.
 _LEFT: Final = 64
 

@@ -51,7 +51,7 @@ _WAITS: Final[dict[Waiting, str]] = {
 def party_name(party: Party | None, *, address: bool = True) -> str:
     """Return `c1 (10.0.0.1)`, or the member id."""
     if party is None:
-        return "a member that is not captured"
+        return "a member"
     name = party.client_id or party.member_id
     return f"{name} ({party.address})" if address and party.address else name
 
@@ -67,7 +67,12 @@ def trigger_of(row: Rebalance, *, named: bool = True) -> str:
 
 def wait_of(wait: Wait) -> str:
     """Return for whom a rebalance waited: `c1, the last to join`."""
-    name = _WAITS[wait.why].format(party_name(wait.member, address=False))
+    if wait.why == "never_joined" and wait.member is None:
+        return "nobody that is captured"
+    words = (
+        "{}, which has not joined so far" if wait.why == "never_joined" and wait.until_ns is None else _WAITS[wait.why]
+    )
+    name = words.format(party_name(wait.member, address=False))
     if wait.partitions is not UNSET:
         count = sum(len(numbers) for numbers in wait.partitions.values())
         return f"{name} ({count})"
