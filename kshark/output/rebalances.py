@@ -77,6 +77,8 @@ def _cause(row: Rebalance) -> Line:
         line.append((f' "{safe(row.reason)}"', DIM))
     if row.returned_ns is not None:
         line.append((f", joined again {_seconds(row.returned_ns - row.time_ns)} later on its connection", WARN))
+    if row.is_lossy:
+        line.append((", bytes lost before", WARN))
     if row.others:
         line.append((f", {counted(row.others, 'more change')}", DIM))
     return line

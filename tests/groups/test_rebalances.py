@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
 from msgspec import UNSET
 
+from kshark.capture import open_captures
 from kshark.groups import Groups
 from kshark.groups.rebalances import Rebalance
 from kshark.groups.rebalances.sentences import trigger_of, wait_of
-from kshark.pipeline import Options
-from tests.conversation import TOPIC, Asked, Conversation, Thinned, events
+from kshark.model import PacketBatch, Weird
+from kshark.pipeline import Engine, Options
+from tests.conversation import TOPIC, Asked, Conversation, Thinned, events, registry
 from tests.groups.talks import MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS, Classic
 from tests.groups.test_expiry import handed, joins, two
 from tests.groups.test_heartbeats import consumer
+from tests.groups.test_witness import READ, Capture
 
 SECOND = 1_000_000_000
 
@@ -351,3 +359,83 @@ def test_every_prefix_of_a_capture_can_be_listed() -> None:
             assert group.rebalances is not UNSET
             for row in group.rebalances:
                 assert row.until_ns is None or row.until_ns >= row.time_ns
+
+
+# -- against the coordinator's own log
+
+#: A recording of Kafka 4.4.0 and Java consumers with a session timeout of 6 s: groups jr (range), jco (cooperative) and
+#: jk (KIP-848). Members join, are killed, leave, and partitions are added to the topic. Each line of the log has the
+#: group, the generation before, and the coordinator's reason for the rebalance.
+RECORDED = Path(__file__).parent / "rebalances.pcap.gz"
+LOG = RECORDED.with_name("rebalances.log")
+#: How the coordinator's reasons begin, the triggers that they are, and the word of the reason that is the member id.
+REASONS: dict[str, tuple[set[str], int | None]] = {
+    "Adding new member": ({"join"}, 3),
+    "Leader": ({"revocation", "topics"}, 1),
+    "Updating metadata for member": ({"revocation", "topics", "subscription"}, 4),
+    "explicit `LeaveGroup` request": ({"leave"}, 4),
+    "removing member": ({"expired"}, 2),
+}
+
+
+def recorded() -> dict[str, list[Rebalance]]:
+    known = Groups()
+    for event in Capture(RECORDED):
+        known.feed(event)
+    known.close()
+    return {one.group_id: one.rebalances or [] for one in known.listed({}, rebalances=True)}
+
+
+def test_triggers_are_those_that_the_coordinator_logged() -> None:
+    rows = recorded()
+    compared = 0
+    for line in LOG.read_text().splitlines():
+        group_id, generation, reason = line.split(" ", 2)
+        if generation == "-" or (group_id, generation) == ("jr", "6"):
+            continue  # the end of the last member, which nobody sees
+        triggers, word = next(of for begins, of in REASONS.items() if reason.startswith(begins))
+        (row,) = [it for it in rows[group_id] if (it.before or 0) == int(generation)]
+        assert row.trigger in triggers, line
+        assert word is None or (row.by and row.by.member_id) == reason.split()[word].strip("()"), line
+        compared += 1
+    assert compared == 15
+
+
+def test_triggers_of_a_consumer_group_are_those_that_the_coordinator_logged() -> None:
+    said = [(row.after, row.trigger, row.by and row.by.client_id) for row in recorded()["jk"]]
+    assert said == [
+        (1, "join", "k1"),
+        (2, "subscription", "k1"),
+        (3, "join", "k2"),
+        (4, "expired", "k2"),
+        (5, "join", "k3"),
+        (6, "topics", None),
+        (7, "leave", "k1"),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lost_packets_make_no_other_trigger(seed: int) -> None:
+    """If packets are lost, another request takes the place of a lost one only in a row that says so."""
+    whole = {(name, row.after): row for name, rows in recorded().items() for row in rows}
+    known = Groups()
+    for page in Engine(READ, registry()).pages(thinned(np.random.default_rng(seed))):
+        for event in page:
+            known.feed(event)
+    known.close()
+    for one in known.listed({}, rebalances=True):
+        for row in one.rebalances or []:
+            true = whole.get((one.group_id, row.after))
+            is_same = true is not None and (row.trigger, row.by) == (true.trigger, true.by)
+            assert is_same or row.trigger in ("unknown", "gone") or row.is_lossy
+
+
+def thinned(random: np.random.Generator) -> Iterator[PacketBatch | Weird]:
+    """The recording without 3 % of its packets."""
+    for item in open_captures([RECORDED]):
+        if not isinstance(item, PacketBatch):
+            yield item
+            continue
+        kept = random.random(len(item.number)) > 0.03
+        columns = ("number", "time_ns", "link_type", "offset", "length", "wire_length")
+        yield replace(item, **{name: getattr(item, name)[kept] for name in columns})

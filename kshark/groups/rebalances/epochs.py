@@ -51,11 +51,11 @@ class _Round:
     before: int | None
     after: int | None
     reached: dict[str, Moment] = field(default_factory=dict)
-    expected: set[str] = field(default_factory=set)
     revoked: list[Wait] = field(default_factory=list)
     until: Moment | None = None
     stood_still_ns: int | None = None
     row: Rebalance | None = None
+    is_lossy: bool = False
 
 
 class EpochRebalances:
@@ -66,7 +66,7 @@ class EpochRebalances:
         self._epoch: int | None = None
         self._events: list[Event] = []
         self._round: _Round | None = None
-        self._topics: dict[str, Any] = {}
+        self._topics: dict[str, tuple[object, object]] = {}
         self._held: dict[str, _Held] = {}
         self._owing: set[str] = set()
         #: When each partition was given up.
@@ -100,7 +100,7 @@ class EpochRebalances:
     def _note(self, group: Group, exchange: GroupExchange, member_id: str) -> None:
         """Collect the event of a heartbeat."""
         request, epoch = exchange.request, exchange.request.member_epoch
-        party, topics = party_of(group, member_id), _topics(request)
+        party, topics = party_of(group, member_id), _topics(request, self._topics.get(member_id))
         if epoch == _JOIN:
             self._event(Event("join", party, exchange.since))
             self._came_back(member_id, exchange.since)
@@ -170,14 +170,15 @@ class EpochRebalances:
             events = [Event("topics", None, changed)]
         if not events and one is not None and exchange.at.time_ns < one.begun.since.time_ns + _SAME_NS:
             one.after, one.reached = epoch, {}
-            one.expected |= group.present.keys()
             if one.row is not None:
                 one.row.after = epoch
             return
         if one is not None:
             self._finish(group, one)
         event = first_of(events) or Event("unknown", None, exchange.at)
-        self._round = _Round(event, max(len(events) - 1, 0), before, epoch, expected={*group.present})
+        since_ns = 0 if one is None else one.begun.since.time_ns
+        is_lossy = table.traffic.lost_ns >= since_ns > 0
+        self._round = _Round(event, max(len(events) - 1, 0), before, epoch, is_lossy=is_lossy)
 
     def _changed_topics(self, table: GroupTable, group: Group, exchange: GroupExchange) -> Moment | None:
         """Return the last change of a topic of the group that no rebalance has taken; None if there is none."""
@@ -267,6 +268,7 @@ class EpochRebalances:
             begun.reason,
             one.others,
             self._back[1] if self._back[0] == begun.since.packet else None,
+            one.is_lossy,
             members=len(group.present),
             waited_for=longest_first([*self._waits(group, one)]),
             stood_still_ns=one.stood_still_ns,
@@ -294,10 +296,12 @@ class EpochRebalances:
             yield wait("behind", party_of(group, last), one.begun.since, one.reached[last])
 
 
-def _topics(request: Any) -> tuple[object, ...] | None:
-    """Return what a member subscribes to; None if the heartbeat does not say."""
+def _topics(request: Any, before: tuple[object, object] | None) -> tuple[object, object] | None:
+    """Return the names and the pattern that a member subscribes to; a field without a value changes nothing."""
     names, pattern = getattr(request, "subscribed_topic_names", None), getattr(request, "subscribed_topic_regex", None)
-    return None if names is None and pattern is None else (tuple(sorted(names or ())), pattern)
+    known = before or (None, None)
+    now = known[0] if names is None else tuple(sorted(names)), known[1] if pattern is None else pattern
+    return None if now == (None, None) else now
 
 
 def _partitions(listed: Any) -> frozenset[_Partition]:

@@ -17,6 +17,7 @@ from kshark.api_keys import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, S
 from kshark.groups.rebalances.listing import Party, Rebalance, Trigger, Wait
 from kshark.groups.rebalances.protocol import Subscription, has_partitions, subscription_of
 from kshark.groups.rebalances.rows import NOTICED_NS, Event, Rows, first_of, longest_first, party_of, wait
+from kshark.groups.silence import Traffic
 from kshark.groups.table import Group, GroupExchange, GroupTable
 from kshark_dissectors.enums import ErrorCode
 
@@ -81,6 +82,8 @@ class _Round:
     emptied: Moment | None = None
     cooperative: bool = False
     row: Rebalance | None = None
+    #: The time of the last generation before it.
+    since_ns: int = 0
 
     @property
     def number(self) -> int | None:
@@ -102,10 +105,12 @@ class ClassicRebalances:
         #: The last accepted message of each member, and the connections of those that left.
         self._heard: dict[str, Moment] = {}
         self._left: dict[int, Rebalance | _Round] = {}
+        self._traffic: Traffic | None = None
 
     def take(self, table: GroupTable, group: Group, exchange: GroupExchange) -> None:
         """Take an exchange, after the group has taken it."""
         request, api_key = exchange.request, exchange.api_key
+        self._traffic = table.traffic
         if api_key == LEAVE_GROUP:
             self._leave(group, exchange)
             return
@@ -172,30 +177,29 @@ class ClassicRebalances:
     def _event(self, table: GroupTable, group: Group, exchange: GroupExchange, member_id: str) -> Event | None:
         """Return a join as the event that began a rebalance, or would have; None if it is none."""
         request = exchange.request
-        trigger = self._kind(table, self._round, exchange, member_id, subscription_of(request))
+        trigger = self._kind(table, group, exchange, member_id)
         reason = getattr(request, "reason", None) or None
         return trigger and Event(trigger, party_of(group, member_id), exchange.since, reason, exchange.flow.id)
 
-    def _kind(
-        self, table: GroupTable, one: _Round, exchange: GroupExchange, member_id: str, topics: Subscription | None
-    ) -> Trigger | None:
+    def _kind(self, table: GroupTable, group: Group, exchange: GroupExchange, member_id: str) -> Trigger | None:
         """Return how a join began a rebalance, or would have; None if it answers one, or this is unknown."""
-        request, before = exchange.request, one.before
+        request, one = exchange.request, self._round
         instance = getattr(request, "group_instance_id", None)
-        is_member = member_id in before.members or any(
-            instance and party.instance_id == instance for party in before.members.values()
+        is_member = member_id in one.before.members or any(
+            instance and party.instance_id == instance for party in one.before.members.values()
         )
         if not is_member:
-            is_new = not request.member_id or member_id in one.pending or before.is_full or before.number is None
-            return "join" if is_new or member_id not in self._heard else None
+            is_new = not request.member_id or member_id in one.pending or one.before.is_full
+            return "join" if is_new else None
         if member_id in one.informed or (one.announced is None and one.before.number is None):
             return None
-        return self._again(table, one, request, member_id, topics)
+        return self._again(table, group, request, member_id, subscription_of(request))
 
     def _again(
-        self, table: GroupTable, one: _Round, request: Any, member_id: str, topics: Subscription | None
-    ) -> Trigger:
-        """Return why a member joins again without a refusal."""
+        self, table: GroupTable, group: Group, request: Any, member_id: str, topics: Subscription | None
+    ) -> Trigger | None:
+        """Return why a member joins again without a refusal; None if the refusal may be lost."""
+        one = self._round
         reason = getattr(request, "reason", None) or ""
         before = one.before.topics.get(member_id)
         if "revoke" in reason:
@@ -204,6 +208,8 @@ class ClassicRebalances:
             return "subscription"
         if one.cooperative and before is not None and topics is not None and before.owned != topics.owned:
             return "revocation"
+        if not reason and self._lost(group, member_id):
+            return None
         heard, names = self._heard.get(member_id), topics.topics if topics is not None else ()
         is_changed = heard is not None and table.topics_changed.of(names, heard.time_ns - _REFRESHED_NS) is not None
         return "topics" if "metadata has changed" in reason or (is_changed and not reason) else "rejoin"
@@ -288,7 +294,8 @@ class ClassicRebalances:
         before = _Generation(is_full=True) if one.emptied is not None else one.after
         # Members that were given an id while the last generation ran join with it now.
         pending = {it: at for it, at in one.pending.items() if it not in one.after.members}
-        self._round = _Round(before, pending=pending)
+        since = one.answered or one.emptied
+        self._round = _Round(before, pending=pending, since_ns=0 if since is None else since.time_ns)
         self._heard = {member: at for member, at in self._heard.items() if member in before.members}
         return self._round
 
@@ -311,6 +318,7 @@ class ClassicRebalances:
             begun.by,
             begun.reason,
             others,
+            is_lossy=self._is_lossy(one),
             members=len(one.after.members),
             waited_for=longest_first([*self._waits(group, one, begun)]),
             stood_still_ns=self._stood_still(group, one, begun, until),
@@ -325,6 +333,8 @@ class ClassicRebalances:
             key=lambda at: at.time_ns,
             default=Moment(0, 0),
         )
+        if self._has_missed(group, one):
+            return Event("unknown", None, seen), len(events)
         is_first = first is not None and (one.announced is None or first.since.time_ns <= one.announced.time_ns)
         if first is not None and is_first and first.trigger != "rejoin":
             return first, len(events) - 1
@@ -332,19 +342,40 @@ class ClassicRebalances:
         if missing:
             member = min(missing, key=lambda it: self._heard[it].time_ns)
             ends_ns = self._ends_ns(group, member)
-            is_over = ends_ns is not None and ends_ns - _TICK_NS <= seen.time_ns
+            is_over = ends_ns is not None and ends_ns - _TICK_NS <= seen.time_ns and not self._lost(group, member)
             at = Moment(seen.packet, min(ends_ns or seen.time_ns, seen.time_ns)) if is_over else seen
             if is_over or not is_first:
                 return Event("expired" if is_over else "gone", one.before.members[member], at), len(events)
         if first is not None and is_first:
             return first, len(events) - 1
         unsynced = one.before.members.keys() - one.before.synced
-        if one.before.synced and one.before.is_full and unsynced and not one.before.members.keys() - self._heard.keys():
+        is_seen = one.before.is_full and not one.before.members.keys() - self._heard.keys()
+        if one.before.synced and unsynced and is_seen and not self._is_lossy(one):
             return Event("not_synced", one.before.members[min(unsynced)], seen), len(events)
         return Event("unknown", None, seen), len(events)
 
+    def _has_missed(self, group: Group, one: _Round) -> bool:
+        """True if the capture does not show a generation between the two: an empty group has one, too."""
+        before, after = one.before.number, one.number
+        if before is None or after is None or after <= before + 1:
+            return False
+        at = max(one.asked.values(), key=lambda it: it.time_ns, default=Moment(0, 0))
+        gone = {*self._missing(one)} & {*self._over_before(group, one, at)}
+        return not gone or gone != {*one.before.members}
+
+    def _lost(self, group: Group, member_id: str) -> bool:
+        """True if bytes from a member's host were lost since it was heard last."""
+        heard, host = self._heard.get(member_id), group.life(member_id).host
+        return heard is not None and self._traffic is not None and self._traffic.lost_since(host, heard.time_ns)
+
+    def _is_lossy(self, one: _Round) -> bool:
+        """True if bytes were lost since the last generation."""
+        return self._traffic is not None and self._traffic.lost_ns >= one.since_ns > 0
+
     def _missing(self, one: _Round) -> Iterator[str]:
-        """Yield the members that neither joined again nor left."""
+        """Yield the members that neither joined again nor left, as far as the capture shows all that joined."""
+        if one.answered is not None and not one.after.is_full:
+            return
         instances = {party.instance_id for party in one.after.members.values() if party.instance_id}
         for member_id, party in one.before.members.items():
             is_here = member_id in one.after.members or member_id in one.left or member_id in one.waiting

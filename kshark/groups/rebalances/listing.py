@@ -61,7 +61,8 @@ class Rebalance(msgspec.Struct):
 
     `before`, `after`: the generations or group epochs; null: unknown, or none. `by`: the member that triggered it, and
     `reason` its own words. `others`: further members that joined, left or changed meanwhile. `returned_ns`: a member
-    that left joined again on the same connection: its process went on. `members`: the number of members with the new
+    that left joined again on the same connection: its process went on. `is_lossy`: bytes were lost since the last
+    generation, so that another request may have been the first. `members`: the number of members with the new
     generation or epoch. `waited_for`: the longest wait first. `stood_still_ns`: how long partitions that had a member
     had none, at the most; null: unknown, or none did.
     """
@@ -77,6 +78,7 @@ class Rebalance(msgspec.Struct):
     reason: str | None = None
     others: int = 0
     returned_ns: int | None = None
+    is_lossy: bool = False
     members: int = 0
     waited_for: list[Wait] = []
     stood_still_ns: int | None = None
