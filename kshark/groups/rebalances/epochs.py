@@ -19,8 +19,8 @@ from kshark.groups.rebalances.rows import NOTICED_NS, Event, Rows, first_of, lon
 from kshark.groups.table import AWAY, Group, GroupExchange, GroupTable
 
 _JOIN, _LEAVE = 0, -1
-#: An epoch that rises again so soon, without a reason in the capture, belongs to the rebalance before: the coordinator
-#: assigns with a delay, and initializes share partitions.
+#: An epoch that rises again so soon after a join, without a reason in the capture, belongs to the rebalance before: the
+#: coordinator initializes share partitions, or the topics of Streams.
 _SAME_NS: Final = 10_000_000_000
 #: The epoch rises no later than this after its reason: the next heartbeat of another member shows it.
 _FOLLOWS_NS: Final = 60_000_000_000
@@ -168,7 +168,12 @@ class EpochRebalances:
         self._epoch, self._events = epoch, []
         if not events and (changed := self._changed_topics(table, group, exchange)) is not None:
             events = [Event("topics", None, changed)]
-        if not events and one is not None and exchange.at.time_ns < one.begun.since.time_ns + _SAME_NS:
+        if (
+            not events
+            and one is not None
+            and self._rises_again(group, one)
+            and exchange.at.time_ns < one.begun.since.time_ns + _SAME_NS
+        ):
             one.after, one.reached = epoch, {}
             if one.row is not None:
                 one.row.after = epoch
@@ -176,9 +181,12 @@ class EpochRebalances:
         if one is not None:
             self._finish(group, one)
         event = first_of(events) or Event("unknown", None, exchange.at)
-        since_ns = 0 if one is None else one.begun.since.time_ns
-        is_lossy = table.traffic.lost_ns >= since_ns > 0
+        is_lossy = one is not None and table.traffic.lost_ns > one.begun.since.time_ns
         self._round = _Round(event, max(len(events) - 1, 0), before, epoch, is_lossy=is_lossy)
+
+    def _rises_again(self, group: Group, one: _Round) -> bool:
+        """True if the coordinator raises the epoch again by itself after a rebalance."""
+        return one.begun.trigger in ("join", "subscription") and group.latest.type in ("share", "streams")
 
     def _changed_topics(self, table: GroupTable, group: Group, exchange: GroupExchange) -> Moment | None:
         """Return the last change of a topic of the group that no rebalance has taken; None if there is none."""
