@@ -416,7 +416,7 @@ def test_triggers_of_a_consumer_group_are_those_that_the_coordinator_logged() ->
 
 @pytest.mark.parametrize("seed", range(3))
 def test_lost_packets_make_no_other_trigger(seed: int) -> None:
-    """If packets are lost, another request takes the place of a lost one only in a row that says so, or in the first one."""
+    """Another request takes the place of a lost one only in a row that says so, or in the first one."""
     whole = {(name, row.after): row for name, rows in recorded().items() for row in rows}
     known = Groups()
     for page in Engine(READ, registry()).pages(thinned(np.random.default_rng(seed))):

@@ -370,7 +370,8 @@ class ClassicRebalances:
 
     def _is_lossy(self, one: _Round) -> bool:
         """True if bytes were lost since the last generation."""
-        return self._traffic is not None and self._traffic.lost_ns > one.since_ns > 0
+        is_later = one.since_ns > 0 or one.before.number is not None
+        return is_later and self._traffic is not None and self._traffic.lost_ns > one.since_ns
 
     def _missing(self, one: _Round) -> Iterator[str]:
         """Yield the members that neither joined again nor left, as far as the capture shows all that joined."""
