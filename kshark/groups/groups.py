@@ -180,7 +180,8 @@ class Groups:
 
     def type(self, key: GroupKey) -> GroupType | None:
         """Return the type of a group."""
-        group = self._of[key[0]].table.groups.get(key[1])
+        cluster = self._of.get(key[0])
+        group = None if cluster is None else cluster.table.groups.get(key[1])
         return None if group is None else group.latest.type
 
     def _offsets(self, number: int, group: Group, names: Mapping[str, str]) -> list[GroupOffset]:

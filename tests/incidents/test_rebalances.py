@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kshark.model import Finding
-from tests.conversation import Conversation, Member, Thinned
+from tests.conversation import Asked, Conversation, Member, Thinned, note
 from tests.groups.talks import Classic
 from tests.groups.test_expiry import handed, joins
 from tests.groups.test_heartbeats import consumer
@@ -140,3 +140,49 @@ def beats(talk: Conversation, a: Member, epoch: int, seconds: int) -> None:
     for _ in range(seconds // 2):
         talk.pause(2)
         consumer(a, epoch).given(epoch)
+
+
+# -- members of another protocol
+
+
+def conflicts(talk: Conversation) -> list[Finding]:
+    return [it for it in incidents(talk) if it.code == "GROUP_PROTOCOL_CONFLICT"]
+
+
+def refused_protocol(talk: Conversation) -> Asked:
+    (other,) = members(talk, "z")
+    return other.join(as_="", protocol="sticky").answered(23, member_id="", generation_id=-1)
+
+
+def test_a_member_without_a_common_assignor_is_refused() -> None:
+    talk = Conversation()
+    begun(talk, "a")
+    refused = refused_protocol(talk)
+    (it,) = conflicts(talk)
+    assert it == note("GROUP_PROTOCOL_CONFLICT", refused, "no_common_assignor")
+    assert "it supports sticky, and client c1 (10.0.0.2) range" in it.argument
+
+
+def test_a_consumer_that_joins_a_share_group_is_refused() -> None:
+    talk = Conversation()
+    talk.member("a", group="c")
+    refused_protocol(talk)
+    (it,) = conflicts(talk)
+    assert (it.cause, it.verdict) == ("other_type", "note")
+
+
+def test_nothing_is_said_of_a_group_that_is_not_in_the_capture() -> None:
+    talk = Conversation()
+    refused_protocol(talk)
+    assert [it.cause for it in conflicts(talk)] == ["unknown"]
+
+
+def test_an_assignor_that_the_brokers_do_not_have() -> None:
+    talk = Conversation()
+    a = talk.member("a", joined=False)
+    consumer(a, 0, subscribed_topic_names=["t"], topic_partitions=[], server_assignor="mine").answered(
+        112, member_id=None, member_epoch=0, heartbeat_interval_ms=0, assignment=None
+    )
+    (it,) = conflicts(talk)
+    assert it.cause == "unsupported_assignor"
+    assert 'the brokers have no assignor "mine"' in it.argument

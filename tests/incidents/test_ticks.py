@@ -183,6 +183,12 @@ def rebalance_storm() -> Conversation:
     return talk
 
 
+def other_protocol() -> Conversation:
+    talk = Conversation()
+    test_rebalances.refused_protocol(talk)
+    return talk
+
+
 OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "THROTTLED": (throttled, 2 + 30),
     "SESSION_TABLE_FULL": (table_full, 30),
@@ -202,6 +208,7 @@ OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "MESSAGE_TOO_LARGE": (too_large, 60),
     "OFFSET_OUT_OF_RANGE": (out_of_range, 60),
     "REBALANCE_STORM": (rebalance_storm, 300 - 22),
+    "GROUP_PROTOCOL_CONFLICT": (other_protocol, 60),
 }
 
 

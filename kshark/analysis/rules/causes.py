@@ -77,6 +77,7 @@ CAUSES: Final = {
     "expired": "the member sent no heartbeat for too long, and the group removed it",
     "not_yet_used": "the member had got a newer number, and had not used it yet: the request may have waited meanwhile",
     "rebalanced": "the group had rebalanced, and the member had not joined the new generation yet",
+    "group_in_use": "a commit without a member, and the group has members",
     "poll_too_late": "the application did not poll within max.poll.interval.ms, so the client had left the group",
     "two_processes": "two processes use this id at the same time, and take it from each other",
     "not_released": "the process before did not leave, and its session runs until its timeout",
@@ -88,6 +89,7 @@ CAUSES: Final = {
     "not_coordinator": "another broker coordinates the group",
     # Why a broker refuses a request correctly, without a fault of the client (kshark.analysis.results.ordinary).
     "no_such_group": "there is no group with this id, or it has another type",
+    "subscribed": "the group is subscribed to the topic, so its offsets stay",
     "not_empty": "the group has members",
     "member_id_given": "a new member gets its member id in this answer, and joins again with it (KIP-394)",
     "rebalancing": "the group was rebalancing: members learn this from such answers, and join again",
@@ -121,6 +123,10 @@ CAUSES: Final = {
     "queue_not_written": "the leader wrote nothing to the dead-letter queue",
     # Why a single request was refused.
     "invalid_member_id": "brokers do not accept this member id",
+    # Why a group refuses a member's protocol (and above: other_type).
+    "other_protocol_type": "the members of the group have another protocol type, for example connect",
+    "no_common_assignor": "no assignor is supported by all members of the group",
+    "unsupported_assignor": "the brokers do not have the assignor that a member asks for",
     # Why a group rebalanced (and above: poll_too_late, expired).
     "join": "a new member joined",
     "leave": "a member left, or was removed",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -14,6 +14,8 @@ from kshark import limits
 from kshark.analysis import Moment
 from kshark.analysis.facts.bases import AT_LEAST, NO_CONNECTION, Limit
 from kshark.analysis.facts.clock import PacketTime
+from kshark.analysis.facts.reading import is_whole
+from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.rules.rule import NOTES, Rule
 from kshark.api_keys import (
     CONSUMER_GROUP_HEARTBEAT,
@@ -32,7 +34,9 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import seconds, span
-from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
+from kshark.incidents.series import SeriesWatcher
+from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent
+from kshark.incidents.watchers.group_protocols import CODES, GROUP_PROTOCOL_CONFLICT, Accepted, accepted, case_of
 from kshark.model import Closed, Exchange, Flow, Gap, Message, Witness
 from kshark.units import counted
 
@@ -47,6 +51,7 @@ _KEPT: Final = 64
 _NAMED: Final = 5
 #: The part of a client id that differs between the processes of one deployment.
 _NUMBERS: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
+_JOINS: Final = frozenset({JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT})
 _BEATS: Final = frozenset({HEARTBEAT, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT})
 #: Triggers that are a member's end.
 _ENDS: Final = frozenset({"leave", "poll_too_late", "expired", "gone"})
@@ -113,6 +118,7 @@ class _Group(Struct):
     count: int = 0
     recent: deque[Rebalance] = field(default_factory=lambda: deque(maxlen=limits.GROUP_CHANGES))
     storm: _Storm | None = None
+    accepted: Accepted | None = None
     ending: _Ending | None = None
 
     def sender(self, row: Rebalance) -> _Sender:
@@ -160,13 +166,14 @@ class _Ending(Struct):
         return None if storm is None else recent[max(len(recent) - _STORM, 0)].time_ns + _WITHIN_NS
 
     def missed(self) -> Iterable[Incident]:
-        return self.watcher.over(self.group)
+        return self.watcher.ended(self.group)
 
 
-class Rebalancing(Watcher):
+class Rebalancing(SeriesWatcher):
     """Follow the rebalances of all groups."""
 
-    rows = (REBALANCE, REBALANCE_STORM)
+    rows = (REBALANCE, REBALANCE_STORM, GROUP_PROTOCOL_CONFLICT)
+    refusals = True
     apis = (
         frozenset({JOIN_GROUP, SYNC_GROUP, HEARTBEAT, LEAVE_GROUP})
         | {CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT}
@@ -214,6 +221,17 @@ class Rebalancing(Watcher):
         for member_id, (packet, time_ns, flow) in self._beats.pop(group_id, {}).items():
             self._groups.alive(group_id, member_id, Moment(packet, time_ns), flow)
 
+    def refused(self, exchange: Exchange, codes: Sequence[PlacedCode]) -> Iterable[Incident]:
+        request = exchange.request
+        code = next((placed.code for placed in codes if placed.code in CODES), None)
+        if code is None or request is None or request.api_key not in _JOINS or not is_whole(request):
+            return NOTHING
+        body: Any = request.body
+        key = self.scene.cluster_of(exchange.flow), body.group_id
+        group = self._followed.get(key)
+        before = None if group is None else group.accepted
+        return self.collect(exchange, case_of(exchange, code, self._groups.type(key), before))
+
     def _feed(self, exchange: Exchange) -> Iterator[Incident]:
         self._flush(getattr(getattr(exchange.request, "body", None), "group_id", None) or "")
         if exchange.response is not None:
@@ -224,7 +242,7 @@ class Rebalancing(Watcher):
             for row in rows:
                 yield from self._take(group, row)
             if len(self._followed) > limits.GROUPS:
-                yield from self.over(self._followed.popitem(last=False)[1])
+                yield from self.ended(self._followed.popitem(last=False)[1])
 
     def _group(self, key: GroupKey, exchange: Exchange) -> _Group:
         """Return a group, and remember the connection of a request that may begin a rebalance."""
@@ -235,6 +253,8 @@ class Rebalancing(Watcher):
         self._followed.move_to_end(key)
         group.last = sender
         request, response = exchange.request, exchange.response
+        if request is not None and request.api_key == JOIN_GROUP and getattr(_body(response), "error_code", 1) == 0:
+            group.accepted = accepted(exchange)
         if request is None or (request.api_key == HEARTBEAT and not getattr(_body(response), "error_code", 0)):
             return group
         for message in (request, response):
@@ -261,12 +281,13 @@ class Rebalancing(Watcher):
             group.ending = group.ending or _Ending(self, group)
             self.due.add(group.ending)
 
-    def over(self, group: _Group) -> Iterable[Incident]:
+    def ended(self, group: _Group) -> Iterable[Incident]:
         """End a storm."""
         storm, group.storm = group.storm, None
         return NOTHING if storm is None else (_stormy(group.key[1], storm),)
 
     def lasting(self) -> Iterable[Incident]:
+        yield from super().lasting()
         for group in self._followed.values():
             if group.storm is not None:
                 yield _stormy(group.key[1], group.storm)
