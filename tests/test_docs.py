@@ -170,9 +170,9 @@ def accepted(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
-def test_options_of_kshark_in_the_pages_exist(page: Path) -> None:
-    text = page.read_text()
+@pytest.mark.parametrize("page", ["live.md", "sidecar.md"])
+def test_options_of_kshark_in_the_pages_exist(page: str) -> None:
+    text = (DOCS / page).read_text()
     commands = re.findall(r"kshark live ((?:[^\n`\\]|\\\n)*)", text)
     named = {option for command in commands for option in re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", command)}
     alone = re.findall(r"`(-{1,2}[a-zA-Z][\w-]*)[^`]*`", text)

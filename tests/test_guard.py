@@ -67,7 +67,7 @@ ALLOWED: Final = {
     ("record batches", "json"): Counts(26.3, 44.9, 300.1),
     ("record batches", "no records"): Counts(8.2, 28.7, 160.4),
     ("record batches", "fields"): Counts(6.5, 19.5, 111.8),
-    ("record batches", "tables"): Counts(31.0, 69.0, 375.0),
+    ("record batches", "tables"): Counts(33.0, 69.0, 390.0),
     ("pipelined requests", "fields"): Counts(4.8, 12.5, 96.1),
 }
 

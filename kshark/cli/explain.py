@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 from kshark.analysis import REASONS
 from kshark.analysis.rules.causes import CAUSES
@@ -19,24 +19,20 @@ from kshark.cli.parser import Parser, add_format, close_to
 from kshark.conditions.fields import COMMON
 from kshark.errors import UsageError
 from kshark.metrics import METRICS
+from kshark.output.api_entries import api_object, api_page
 from kshark.output.catalogue import CODES
-from kshark.output.entries import (
-    api_error_lines,
-    catalogue_lines,
-    cause_lines,
-    code_lines,
-    error_lines,
-    field_lines,
-    table_lines,
-)
-from kshark.output.layouts import api_lines, enum_lines, structure_lines
+from kshark.output.entries import catalogue_lines, cause_lines, code_lines, field_lines, table_lines
+from kshark.output.error_entries import error_lines, error_object
+from kshark.output.kip_entries import kip_lines, kip_number, kip_object, kips_lines
+from kshark.output.layouts import enum_lines, structure_lines
 from kshark.output.metric_entries import metric_named, metrics_lines, named_lines
 from kshark.output.occurrences import common_lines, occurrences
 from kshark.output.occurrences import field_lines as occurrence_lines
-from kshark.output.releases import life_lines, release_lines, rights_lines, whole_life_lines
+from kshark.output.other_names import former_name, other_names, term
+from kshark.output.releases import whole_life_lines
 from kshark.output.rule_table import rule_lines, rule_objects
 from kshark.output.sink import Sink
-from kshark.output.spans import CODE, DIM, PLAIN, Line
+from kshark.output.spans import CODE, DIM, PLAIN, Line, folded
 from kshark.output.sql import ENGINES, sql_lines
 from kshark.output.tls_keys import tls_keys_lines
 from kshark.registry import Registry
@@ -44,6 +40,7 @@ from kshark.schema import EnumClass
 from kshark_dissectors import enums
 from kshark_dissectors.embedded import states
 from kshark_dissectors.enums import ErrorCode
+from kshark_dissectors.kips import KIPS
 
 EXAMPLES = (
     "kshark explain EPOCH_SKIP_AHEAD",
@@ -52,6 +49,10 @@ EXAMPLES = (
     "kshark explain 123",
     "kshark explain SHARE_SESSION_NOT_FOUND",
     "kshark explain share_session_epoch",
+    "kshark explain KIP-1222",
+    "kshark explain kips",
+    "kshark explain SPSO NotLeaderForPartitionException",
+    "kshark explain ShareFetch -T json | jq '.errors[].error'",
     "kshark explain OffsetCommitValue AclOperation",
     "kshark explain life",
     "kshark explain tables",
@@ -63,6 +64,8 @@ EXAMPLES = (
     "kshark explain tls-keys",
     "kshark explain",
 )
+#: Columns of a sentence outside a terminal.
+_WIDTH: Final = 100
 ENUMS: Final[dict[str, EnumClass]] = {
     name.lower(): enum
     for name, enum in chain(vars(enums).items(), vars(states).items())
@@ -72,6 +75,7 @@ ENUMS: Final[dict[str, EnumClass]] = {
 _PAGES: Final[dict[str, Callable[[Registry, int | None], Iterable[Line]]]] = {
     "tables": lambda apis, width: table_lines(),
     "fields": lambda apis, width: field_lines(),
+    "kips": lambda apis, width: kips_lines(width),
     "life": lambda apis, width: whole_life_lines(apis),
     "metrics": lambda apis, width: metrics_lines(),
     "rules": lambda apis, width: rule_lines(width),
@@ -84,9 +88,9 @@ def arguments(parser: Parser) -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help="a code, a cause, an API, field, structure or enumeration by name, an error by number or name, life (of "
-        "a share group), tables, fields, rules, tls-keys, metrics or the name of a metric; without a name: the "
-        "whole catalogue",
+        help="a code, a cause, an API, field, structure or enumeration by name, an error by number or name, a KIP, "
+        "a name of the old protocol guide; kips, life (of a share group), tables, fields, rules, tls-keys, metrics or "
+        "the name of a metric; without a name: the whole catalogue",
     )
     add_format(parser, "text", "json")
     parser.add_argument(
@@ -109,9 +113,7 @@ def run(args: Namespace) -> int:
         sink.lines(sql_lines(args.sql, apis))
         return 0
     if args.format == "json":
-        if args.names != ["rules"]:
-            raise UsageError("-T json works with rules only: kshark explain rules -T json")
-        sink.json(rule_objects())
+        sink.json(rule_objects() if args.names == ["rules"] else [_object(name, apis) for name in args.names or [""]])
         return 0
     if not args.names:
         sink.lines(catalogue_lines(sink.width))
@@ -127,38 +129,97 @@ def explained(name: str, apis: Registry, width: int | None) -> Iterable[Line]:
     Raises UsageError, with a similar name if there is one, if nothing has that name.
     """
     upper, lower = name.upper(), name.lower()
-    if upper in CODES:
-        return code_lines(CODES[upper])
-    if upper in ErrorCode.__members__:
-        return error_lines(ErrorCode[upper])
+    error = _error(name, apis)
+    if upper in CODES:  # some rules have the name of the error that they explain
+        return chain(code_lines(CODES[upper]), [] if error is None else chain([[]], error_lines(error, apis)))
+    if error is not None:
+        return _error_page(name, error, apis)
     if lower in REASONS or lower in CAUSES:
         return _word(lower)
     if lower in _PAGES:
         return _PAGES[lower](apis, width)
     if metrics := metric_named(name):
         return named_lines(metrics)
-    if re.fullmatch(r"-?\d+", name):
-        return _numbered(int(name), apis)
-    key = apis.find(name)
-    if key is not None:
-        return _api(key, apis)
+    if (number := kip_number(name)) is not None:
+        _must_be_known(number)
+        return kip_lines(number, apis, width)
+    if (key := apis.find(name)) is not None:
+        return api_page(key, apis, width)
     if lower in ENUMS:
         return enum_lines(ENUMS[lower])
-    return _fields(name, apis)
+    return _other(name, apis, width)
 
 
-def _fields(name: str, apis: Registry) -> Iterable[Line]:
-    """Return the explanation of a structure or a field. Raises UsageError if there is none of that name."""
+def _other(name: str, apis: Registry, width: int | None) -> Iterable[Line]:
+    """Return the explanation of a term, a structure, a field or an old name. Raises UsageError if it is none."""
+    meant = term(name)
+    if meant is None:
+        lines = _fields(name, apis, width)
+        if lines is not None:
+            return lines
+        meant = former_name(name, apis)
+    if meant is None:
+        raise UsageError(_unknown(name, apis))
+    page = explained(meant.see, apis, width) if meant.see else ()
+    return chain(folded(meant.line, width or _WIDTH), [[]] if meant.see else [], page)
+
+
+def _error(name: str, apis: Registry) -> ErrorCode | None:
+    """Return the error with this name or number. Raises UsageError for a number that is none."""
+    if name.upper() in ErrorCode.__members__:
+        return ErrorCode[name.upper()]
+    if not re.fullmatch("-?[0-9]{1,9}", name):
+        return None
+    if int(name) in ErrorCode._value2member_map_:
+        return ErrorCode(int(name))
+    numbers = [error.value for error in ErrorCode]
+    api = apis.name(int(name))
+    hint = f"; API {name} is {api} (kshark explain {api})" if api else ""
+    raise UsageError(f"Kafka has no error {name}{hint} (errors are numbered from {min(numbers)} to {max(numbers)})")
+
+
+def _error_page(name: str, error: ErrorCode, apis: Registry) -> Iterator[Line]:
+    """Yield the lines of an error; those of a number also name the API with that key."""
+    yield from error_lines(error, apis)
+    api = apis.name(error.value)
+    if api is not None and name.upper() != error.name:
+        yield []
+        yield [(f"API {error.value} is {api}: kshark explain {api}", DIM)]
+
+
+def _must_be_known(kip: int) -> None:
+    """Raise UsageError for a proposal that is not in KIPS."""
+    if kip not in KIPS:
+        raise UsageError(
+            f"KIP-{kip} is not among the proposals that changed the protocol (kshark explain kips lists those that are)"
+        )
+
+
+def _object(name: str, apis: Registry) -> dict[str, Any]:
+    """Return an API, an error or a proposal as an object. Raises UsageError for other names."""
+    if (number := kip_number(name)) is not None:
+        _must_be_known(number)
+        return kip_object(number, apis)
+    if (error := _error(name, apis)) is not None:
+        return error_object(error, apis)
+    if (key := apis.find(name)) is not None:
+        return api_object(key, apis)
+    raise UsageError(
+        "-T json works with APIs, errors, KIPs and rules only: kshark explain ShareFetch -T json, kshark explain rules "
+        "-T json"
+    )
+
+
+def _fields(name: str, apis: Registry, width: int | None) -> Iterable[Line] | None:
+    """Return the explanation of a structure or a field; None if there is none of that name."""
     lower = name.lower()
     structures = {structure.lower(): layout for structure, layout in apis.structures().items()}
     if lower in structures:
-        return structure_lines(structures[lower])
+        return structure_lines(structures[lower], width)
     if lower in COMMON:
         return common_lines(lower)
     places = occurrences(name, apis)
-    if places:
-        return occurrence_lines(name, places)
-    raise UsageError(_unknown(name, apis))
+    return occurrence_lines(name, places, width) if places else None
 
 
 def _word(word: str) -> Iterator[Line]:
@@ -180,38 +241,11 @@ def _unknown(name: str, apis: Registry) -> str:
         *_PAGES,
         *apis.structures(),
         *COMMON,
+        *other_names(),
+        *(f"KIP-{number}" for number in KIPS),
     ]
     names += [metric.name for metrics in METRICS.values() for metric in metrics]
     spelled = {candidate.lower(): candidate for candidate in (*names, *(enum.__name__ for enum in ENUMS.values()))}
     close = close_to(name.lower(), spelled)
     hint = re.sub(r'"(.*)"', lambda match: f'"{spelled[match[1]]}"', close)
     return f'nothing is called "{name}"{hint} (kshark explain lists codes; APIs, errors and fields have Kafka\'s names)'
-
-
-def _api(key: int, apis: Registry) -> Iterator[Line]:
-    api = apis.api(key)
-    if api is None:
-        yield [
-            (apis.name(key) or "", "api"),
-            (f"  API {key} · versions {apis.versions(key)} · kshark does not decode its body", ""),
-        ]
-        yield from release_lines(key)
-        return
-    yield from api_lines(api, apis)
-    yield from release_lines(key)
-    yield from rights_lines(key)
-    yield from life_lines(key, apis)
-    yield from api_error_lines(api.name)
-
-
-def _numbered(number: int, apis: Registry) -> Iterable[Line]:
-    """Return the lines of the error with that number; they also name the API with that key."""
-    names = {member.value: member for member in ErrorCode}
-    api = apis.name(number)
-    if number not in names:
-        hint = f"; API {number} is {api} (kshark explain {api})" if api else ""
-        raise UsageError(f"Kafka has no error {number}{hint} (errors are numbered from {min(names)} to {max(names)})")
-    yield from error_lines(names[number])
-    if api is not None:
-        yield []
-        yield [(f"API {number} is {api}: kshark explain {api}", DIM)]

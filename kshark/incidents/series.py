@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from kshark import limits
 from kshark.analysis.facts.clock import PacketTime
@@ -147,6 +148,18 @@ class SeriesWatcher(Watcher):
 
     def close(self) -> Iterable[Incident]:
         return self.lasting()
+
+
+def without_bodies(exchange: Exchange) -> Exchange:
+    """Return an exchange to keep, for its client, its packets and its connection."""
+    request, response = exchange.request, exchange.response
+    return Exchange(
+        None if request is None else replace(request, body=UNSET),
+        None if response is None else replace(response, body=UNSET),
+        exchange.outcome,
+        exchange.flow,
+        exchange.packet,
+    )
 
 
 def client_of(exchange: Exchange) -> str:

@@ -1,4 +1,4 @@
-"""`kshark explain` of a code, an error, the tables' columns and the common fields."""
+"""`kshark explain` of a code, a cause, the tables' columns and the common fields."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from kshark.output.rule_table import rule_lines
 from kshark.output.spans import API, CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, WARN, Line
 from kshark.tables import COMMON as COMMON_COLUMNS
 from kshark.tables import TABLES, Column
-from kshark_dissectors.enums import ApiKey, ErrorCode
-from kshark_dissectors.errors import MEANING, REMEDY, RETRIABLE, SHARE_GROUPS
+from kshark_dissectors.enums import ApiKey
 
 _SEVERITY: Final = {"error": ERROR, "warn": WARN, "note": NOTE, "chat": DIM}
 _WIDTH: Final = 100
@@ -60,7 +59,7 @@ def code_lines(entry: Entry | Rule) -> Iterator[Line]:
     rule = f"rule {number} · " if number is not None else ""
     kind = "finding" if isinstance(entry, Rule) else "weird"
     yield [(entry.code, CODE), (f"  {rule}{group_of(entry)} · {kind}", DIM)]
-    yield from _wrapped(entry.text)
+    yield from wrapped_lines(entry.text)
     yield []
     yield from _rule_facts(entry) if isinstance(entry, Rule) else _weird_facts(entry)
 
@@ -143,7 +142,7 @@ def _beside(*columns: tuple[str, Sequence[str], str]) -> Iterator[Line]:
 def cause_lines(cause: str) -> Iterator[Line]:
     """Return the page of a cause: its meaning, and the rules that use it, with advice."""
     yield [(cause, CODE), ("  a cause", DIM)]
-    yield from _wrapped(CAUSES[cause])
+    yield from wrapped_lines(CAUSES[cause])
     if cause in ADVICE:
         yield from facts_lines(("advice", ADVICE[cause]))
     for rule in EVERY_RULE:
@@ -181,43 +180,10 @@ def facts_lines(*facts: tuple[str, str]) -> Iterator[Line]:
             yield from ([(" " * 11 + line, PLAIN)] for line in more)
 
 
-def _wrapped(text: str, indent: str = "") -> Iterator[Line]:
+def wrapped_lines(text: str, indent: str = "") -> Iterator[Line]:
+    """Return a text in lines of at most 100 columns."""
     for line in textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False):
         yield [(line, PLAIN)]
-
-
-def error_lines(error: ErrorCode) -> Iterator[Line]:
-    """Return the page of an error code: whether a retry may help, and which share-group APIs return it and why."""
-    if error is ErrorCode.NONE:
-        yield [("0 NONE", CODE), ("  no error", GOOD)]
-        return
-    retry = ("retriable", GOOD) if error in RETRIABLE else ("not retriable", WARN)
-    yield [(f"{error.value} {error.name}", CODE), ("  ", PLAIN), retry]
-    yield from _wrapped(MEANING[error])
-    sent = SHARE_GROUPS.get(error, ())
-    for (api, level), causes in groupby(sent, key=lambda cause: (cause.api, cause.level)):
-        yield []
-        yield [(f"{api}, {level}", API)]
-        for cause in causes:
-            yield from (
-                [(("  - " if index == 0 else "    ") + line[0][0], PLAIN)]
-                for index, line in enumerate(_wrapped(cause.cause))
-            )
-    if error in REMEDY:
-        yield []
-        yield [("what the client does  ", LABEL), (REMEDY[error], PLAIN)]
-
-
-def api_error_lines(api: str) -> Iterator[Line]:
-    """Return the errors of a share-group API; nothing for other APIs."""
-    codes = [
-        error for error, sent in SHARE_GROUPS.items() if any(re.search(rf"\b{api}\b", source.api) for source in sent)
-    ]
-    if codes:
-        yield []
-        yield [("errors", API), ("  kshark explain NUMBER says why", DIM)]
-    for error in codes:
-        yield [(f"  {error.value:>3} {error.name}", PLAIN)]
 
 
 def catalogue_lines(width: int | None) -> Iterator[Line]:
@@ -262,7 +228,7 @@ def field_lines() -> Iterator[Line]:
     for name, field in COMMON.items():
         yield [("  " + name.ljust(width), LABEL), (field.about, PLAIN)]
     yield []
-    yield from _wrapped(
+    yield from wrapped_lines(
         'Any field of a body: "kafka." and its path, as in kafka.topics.partitions.partition_index, or the end of its '
         "path, as in kafka.share_session_epoch. The end of a path names every field of a message with this end; "
         "kafka.error_code names every error code at any depth. kshark explain ShareFetch shows an API's fields. A "

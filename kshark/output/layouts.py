@@ -1,12 +1,14 @@
-"""An API's fields as text: indented by nesting, each with type, versions, default and meaning."""
+"""An API's fields as text or objects: each with type, versions, default and meaning; text is indented by nesting."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kshark.codec.paths import Names
-from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line, folded
+from kshark.output.field_meanings import meaning_of
+from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line, folded, hanging
 from kshark.places import Foreign, Log, OpaqueField, Structure, Whole
 from kshark.registry import Registry
 from kshark.schema import NEVER, OPEN, Api, EnumClass, Field, Layout, Versions
@@ -23,8 +25,11 @@ class _Row:
     notes: str
 
 
-def api_lines(api: Api, registry: Registry | None = None) -> Iterator[Line]:
-    """Return the API's head, its request and its response; `registry` knows the content of bytes fields."""
+def api_lines(api: Api, registry: Registry | None = None, width: int | None = None) -> Iterator[Line]:
+    """Return the API's head, its request and its response; `registry` knows the content of bytes fields.
+
+    `width`: columns of the terminal; None: no limit.
+    """
     line: Line = [(api.name, API), (f"  API {api.key} · versions {api.versions}", PLAIN)]
     if api.flexible != NEVER:
         line.append((f" · flexible {_within(api.flexible, api.versions) or 'all'}", PLAIN))
@@ -39,10 +44,7 @@ def api_lines(api: Api, registry: Registry | None = None) -> Iterator[Line]:
         versions = range(api.versions.low, api.versions.high + 1)
         yield [(title, API), (f"  header version {_headers([header(version) for version in versions])}", DIM)]
         places = registry.places(api.key, title) if registry is not None else ()
-        rows = list(_rows(layout.root, api.versions, (), {place.way: _held(place) for place in places}))
-        if not rows:
-            yield [("  no fields", DIM)]
-        yield from _columns(rows)
+        yield from _table(layout, {place.way: _held(place) for place in places}, width)
         for version in layout.older:
             yield [(f"  version {version} had another layout earlier; the length shows which one it is", DIM)]
 
@@ -52,20 +54,54 @@ def _headers(versions: list[int]) -> str:
     return str(low) if low == high else f"{low}, in flexible versions {high}"
 
 
-def _columns(rows: list[_Row]) -> Iterator[Line]:
-    name = max((len(row.name) for row in rows), default=0)
-    kind = max((len(row.type) for row in rows), default=0)
+def _table(layout: Layout, held: Mapping[Names, str], width: int | None) -> Iterator[Line]:
+    """Return a line for each field; `held`: short texts about the content of bytes fields."""
+    rows = [
+        _Row(
+            "  " * len(names) + field.name,
+            type_of(field),
+            " · ".join(
+                [*notes_of(field, around, meaning_of(layout.name, names, field)), *filter(None, [held.get(names)])]
+            ),
+        )
+        for names, field, around in _fields(layout.root, layout.versions, ())
+    ]
+    if not rows:
+        yield [("  no fields", DIM)]
+        return
+    name = max(len(row.name) for row in rows)
+    kind = max(len(row.type) for row in rows)
     for row in rows:
         line: Line = [(row.name.ljust(name) + "  ", LABEL), (row.type.ljust(kind if row.notes else 0), VALUE)]
-        yield [*line, ("  " + row.notes, DIM)] if row.notes else line
+        if row.notes:
+            line.append(("  " + row.notes, DIM))
+        yield from hanging(line, width, name + kind + 4)
 
 
-def _rows(struct: Field, around: Versions, above: Names, held: Mapping[Names, str]) -> Iterator[_Row]:
+def _fields(struct: Field, around: Versions, above: Names) -> Iterator[tuple[Names, Field, Versions]]:
+    """Yield the path of every field, the field, and the versions of the struct that contains it."""
     for field in struct.fields:
-        inner, names = field.element or field, (*above, field.name)
-        notes = [*notes_of(field, around), *([held[names]] if names in held else [])]
-        yield _Row("  " * len(names) + field.name, type_of(field), " · ".join(notes))
-        yield from _rows(inner, _narrower(field.versions, around), names, held)
+        names = (*above, field.name)
+        yield names, field, around
+        yield from _fields(field.element or field, _narrower(field.versions, around), names)
+
+
+def field_objects(layout: Layout) -> list[dict[str, Any]]:
+    """Return the fields of a layout as objects, in wire order; versions in which it never occurs are left out."""
+    return [
+        {
+            "field": ".".join(names),
+            "type": type_of(field),
+            "versions": str(_narrower(field.versions, around)),
+            "nullable": None if field.nullable == NEVER else str(_narrower(field.nullable, field.versions & around)),
+            "tag": field.tag,
+            "default": field.default,
+            "meaning": meaning_of(layout.name, names, field) or None,
+            "values": None if inner.enum is None else inner.enum.__name__,
+        }
+        for names, field, around in _fields(layout.root, layout.versions, ())
+        for inner in [field.element or field]
+    ]
 
 
 def _held(place: OpaqueField) -> str:
@@ -84,13 +120,10 @@ def _held(place: OpaqueField) -> str:
     return "holds " + ", ".join(names)
 
 
-def structure_lines(layout: Layout) -> Iterator[Line]:
+def structure_lines(layout: Layout, width: int | None = None) -> Iterator[Line]:
     """Return a structure that occurs inside bytes."""
     yield [(layout.name, API), (f"  inside bytes · versions {layout.versions}", PLAIN)]
-    rows = list(_rows(layout.root, layout.versions, (), {}))
-    if not rows:
-        yield [("  no fields", DIM)]
-    yield from _columns(rows)
+    yield from _table(layout, {}, width)
     for version in layout.older:
         yield [(f"  version {version} had another layout earlier; the length shows which one it is", DIM)]
 
@@ -112,7 +145,7 @@ def type_of(field: Field) -> str:
     return field.type + nullable
 
 
-def notes_of(field: Field, around: Versions) -> Iterator[str]:
+def notes_of(field: Field, around: Versions, meaning: str) -> Iterator[str]:
     """Return further properties of a field; `around`: the versions of the struct that contains it."""
     inner = field.element or field
     if within := _within(field.versions, around):
@@ -124,8 +157,8 @@ def notes_of(field: Field, around: Versions) -> Iterator[str]:
         yield f"tag {field.tag}" + (f" in {within}" if within else "")
     if field.default not in (None, 0, "", False):
         yield f"default {str(field.default).lower() if field.default is True else field.default}"
-    if field.about:
-        yield field.about
+    if meaning:
+        yield meaning
     if inner.enum is not None:
         members = list(inner.enum)
         short = len(members) <= _FEW_MEMBERS

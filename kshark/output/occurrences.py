@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from kshark.codec.paths import Names, paths_of_versions
 from kshark.conditions.fields import COMMON, PREFIX
+from kshark.output.field_meanings import meaning_of
 from kshark.output.layouts import notes_of, type_of
-from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line
+from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, Line, folded
 from kshark.registry import Registry
 from kshark.schema import Field, Layout, Versions
 from kshark.units import counted
 
+#: Columns before the rest of a line that is wider than the terminal.
+_INDENT: Final = 6
+
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A field of one layout, and its versions; `where`: request, response or inside bytes."""
+    """A field of one layout, and its versions; `where`: request, response or inside bytes; `layout`: its name."""
 
     owner: str
     where: str
+    layout: str
     names: Names
     field: Field
     versions: Versions
@@ -37,7 +43,9 @@ def occurrences(name: str, registry: Registry) -> list[Occurrence]:
     for owner, where, layout in _layouts(registry):
         for path, versions in paths_of_versions(layout.root, layout.versions):
             if tuple(map(_plain, path.names[-len(wanted) :])) == wanted:
-                matching.append(Occurrence(owner, where, path.names, path.field, versions, layout.versions))
+                matching.append(
+                    Occurrence(owner, where, layout.name, path.names, path.field, versions, layout.versions)
+                )
     return matching
 
 
@@ -55,7 +63,7 @@ def _layouts(registry: Registry) -> Iterator[tuple[str, str, Layout]]:
         yield name, "inside bytes", layout
 
 
-def field_lines(name: str, occurrences: list[Occurrence]) -> Iterator[Line]:
+def field_lines(name: str, occurrences: list[Occurrence], width: int | None = None) -> Iterator[Line]:
     """Return the occurrences as a table, and the name for `-e` and `-Y`."""
     yield [
         (occurrences[0].names[-1], API),
@@ -79,14 +87,17 @@ def field_lines(name: str, occurrences: list[Occurrence]) -> Iterator[Line]:
             (where.ljust(widths[1]), DIM),
             (versions.ljust(widths[2]), PLAIN),
         ]
-        yield [*line, (path.ljust(widths[3]), PLAIN), (kind.ljust(widths[4]) if about else kind, VALUE), (about, DIM)]
+        line += [(path.ljust(widths[3]), PLAIN), (kind.ljust(widths[4]) if about else kind, VALUE), (about, DIM)]
+        yield from folded(line, width, _INDENT)
     if any(occurrence.where != "inside bytes" for occurrence in occurrences):
         end = occurrences[0].names[-(name.removeprefix(PREFIX).count(".") + 1) :]
         yield [(f"{PREFIX}{'.'.join(end)} is the name for -e and -Y", DIM)]
 
 
 def _notes(occurrence: Occurrence) -> str:
-    return " · ".join(note for note in notes_of(occurrence.field, occurrence.of) if not note.startswith("version"))
+    meaning = meaning_of(occurrence.layout, occurrence.names, occurrence.field)
+    notes = notes_of(occurrence.field, occurrence.of, meaning)
+    return " · ".join(note for note in notes if note == meaning or not note.startswith("version"))
 
 
 def common_lines(name: str) -> Iterator[Line]:

@@ -26,6 +26,10 @@ NOTE: Final = "note"
 GOOD: Final = "good"
 CHOSEN: Final = "chosen"
 
+#: Text with less room beside the columns before it goes on below them, at this indent.
+_ROOM: Final = 30
+_BELOW: Final = 8
+
 
 def plain(line: Iterable[Span]) -> str:
     """Return only the text."""
@@ -58,3 +62,8 @@ def folded(line: Iterable[Span], width: int | None, indent: int = 0) -> Iterator
             out.append((word, style))
             room -= len(word)
     yield out
+
+
+def hanging(line: Iterable[Span], width: int | None, indent: int) -> Iterator[Line]:
+    """Wrap the line as `folded` does, with its last column hanging; in a narrow terminal that column is not kept."""
+    return folded(line, width, indent if width is None or indent + _ROOM <= width else _BELOW)

@@ -22,14 +22,20 @@ FOLDER = Path(kshark_dissectors.__file__).parent
 FILES = sorted(FOLDER.glob("*.py"))
 INSIDE = sorted((FOLDER / "embedded").glob("*.py"))
 #: What is no API: numbers with names, what errors mean, what stands before bodies, the list of keys, structures in
-#: several APIs, old names, topics that need not be told, which release speaks what, how a share group lives.
+#: several APIs, old names, topics that need not be told, which release speaks what, how a share group lives, which
+#: errors an API sends and why, what proposals brought, what fields mean.
 SHARED = {
     "__init__",
+    "api_errors",
     "enums",
+    "error_causes",
     "errors",
     "headers",
     "history",
     "index",
+    "kips",
+    "meanings",
+    "other_names",
     "structs",
     "streams_structs",
     "topics",
@@ -52,6 +58,7 @@ FACTS = (
         ast.List,
         ast.Set,
         ast.Dict,
+        ast.Starred,
     ),
     *(ast.UnaryOp, ast.USub, ast.expr_context),
 )

@@ -81,6 +81,17 @@ def test_an_offset_is_out_of_range(asked: int | None, start: int, end: int, word
     assert words in found[0].argument
 
 
+def test_records_are_deleted_before_an_offset_that_there_is_not() -> None:
+    talk = Conversation()
+    topics = [{"name": "orders", "partitions": [{"partition_index": 3, "offset": 5000}]}]
+    asked = client(talk).ask(21, "DeleteRecords", 1, {"topics": topics, "timeout_ms": 1000})
+    row = {"partition_index": 3, "low_watermark": -1, "error_code": 1}
+    wrong = asked.answered(None, topics=[{"name": "orders", "partitions": [row]}])
+    found = told(talk)
+    assert found == [note("OFFSET_OUT_OF_RANGE", wrong)]
+    assert "asked to delete the records before offset 5,000 of orders[3]" in found[0].argument
+
+
 def test_other_errors_are_left_alone() -> None:
     talk = Conversation()
     refuse(produce(client(talk)), E.NOT_LEADER_OR_FOLLOWER)

@@ -9,13 +9,15 @@ import pytest
 from kshark.analysis import RULES
 from kshark.conditions.fields import COMMON
 from kshark.output.catalogue import CODES
-from kshark.output.entries import catalogue_lines, cause_lines, code_lines, error_lines, field_lines, table_lines
+from kshark.output.entries import catalogue_lines, cause_lines, code_lines, field_lines, table_lines
+from kshark.output.error_entries import error_lines
 from kshark.output.layouts import api_lines
 from kshark.output.rule_table import rule_lines
 from kshark.output.spans import plain
 from kshark.tables import TABLES
 from kshark_dissectors.enums import ErrorCode
-from kshark_dissectors.errors import RETRIABLE, SHARE_GROUPS
+from kshark_dissectors.error_causes import CAUSES
+from kshark_dissectors.errors import RETRIABLE
 from tests.output.messages import REGISTRY
 
 
@@ -124,19 +126,19 @@ def test_a_weird_and_the_rule_that_judges_it_name_each_other() -> None:
 
 
 def test_an_error_says_who_sends_it_and_why() -> None:
-    told = text(error_lines(ErrorCode.INVALID_SHARE_SESSION_EPOCH))
+    told = text(error_lines(ErrorCode.INVALID_SHARE_SESSION_EPOCH, REGISTRY))
     assert told.startswith(
         "123 INVALID_SHARE_SESSION_EPOCH  retriable\nThe epoch is not the one that the share session expects.\n\n"
     )
     assert "\n\nShareFetch, ShareAcknowledge, top level\n" in told
     assert "epoch 0: an acknowledgement cannot open a session" in told
     assert "open a new session" in told
-    assert text(error_lines(ErrorCode.NONE)) == "0 NONE  no error"
+    assert text(error_lines(ErrorCode.NONE, REGISTRY)) == "0 NONE  no error"
 
 
 def test_every_error_and_every_code_can_be_explained() -> None:
     for error in ErrorCode:
-        assert text(error_lines(error)).startswith(f"{error.value} {error.name}")
+        assert text(error_lines(error, REGISTRY)).startswith(f"{error.value} {error.name}")
     for entry in CODES.values():
         assert entry.text[:20] in text(code_lines(entry))
     listed = text(catalogue_lines(None))
@@ -171,7 +173,7 @@ def test_what_rules_say_stands_below_where_there_is_no_room_beside() -> None:
 
 @pytest.mark.parametrize("error", [error for error in ErrorCode if error is not ErrorCode.NONE], ids=str)
 def test_each_error_has_a_meaning(error: ErrorCode) -> None:
-    name, meaning = text(error_lines(error)).splitlines()[:2]
+    name, meaning = text(error_lines(error, REGISTRY)).splitlines()[:2]
     assert name.startswith(f"{error.value} {error.name}  ")
     assert meaning[0].isupper() or meaning.startswith("acks")
 
@@ -179,29 +181,43 @@ def test_each_error_has_a_meaning(error: ErrorCode) -> None:
 def test_share_group_errors_are_told_apart() -> None:
     assert ErrorCode.SHARE_SESSION_NOT_FOUND in RETRIABLE
     assert ErrorCode.INVALID_RECORD_STATE not in RETRIABLE
-    assert all(SHARE_GROUPS.values())
+    assert all(CAUSES.values())
 
 
 def test_an_api_shows_its_fields_as_they_are_nested() -> None:
     api = REGISTRY.api(92)
     assert api is not None
+    throttled = "how long a quota delays the client; since Kafka 2.0 the client waits, not the answer"
     assert text(api_lines(api)).splitlines() == [
         "DeleteShareGroupOffsets  API 92 · versions 0 · flexible all · KIP-932",
         "",
         "request  header version 2",
-        "  group_id      string",
-        "  topics        [struct]",
-        "    topic_name  string",
+        "  group_id      string    name of the group (setting group.id)",
+        "  topics        [struct]  topics to take out of the group, which must be empty",
+        "    topic_name  string    name of the topic",
         "",
         "response  header version 1",
-        "  throttle_time_ms  int32",
+        f"  throttle_time_ms  int32     {throttled}",
         "  error_code        int16     ErrorCode",
-        "  error_message     string?",
-        "  responses         [struct]",
-        "    topic_name      string",
-        "    topic_id        uuid",
+        "  error_message     string?   a sentence about the error, for people; null if the broker has none",
+        "  responses         [struct]  one entry for each topic",
+        "    topic_name      string    name of the topic",
+        "    topic_id        uuid      id of the topic: a new topic of the same name has another one",
         "    error_code      int16     ErrorCode",
-        "    error_message   string?",
+        "    error_message   string?   a sentence about the error, for people; null if the broker has none",
+    ]
+
+
+def test_an_api_fits_into_a_terminal() -> None:
+    api = REGISTRY.api(92)
+    assert api is not None
+    lines = text(api_lines(api, width=60)).splitlines()
+    assert max(map(len, lines[2:])) <= 60
+    assert lines[3:7] == [
+        "  group_id      string    name of the group (setting",
+        "                          group.id)",
+        "  topics        [struct]  topics to take out of the group,",
+        "                          which must be empty",
     ]
 
 

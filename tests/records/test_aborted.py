@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from kshark.records import Record, aborted_in, make_reader
+from kshark.records.reader import Kept
 from kshark.records.writer import write_batch
 
 ABORT, COMMIT = 0, 1
@@ -26,7 +27,7 @@ def aborted(field: bytes) -> list[tuple[int, int]]:
     found = []
     for opened in ("checked", True):
         reader = make_reader(opened, True)  # type: ignore[arg-type]
-        read = reader(field, 0, len(field), spanned=True)
+        read = reader(field, 0, len(field), kept=Kept(spans=True))
         reader.fill()
         found.append(aborted_in(read))
     assert found[0] == found[1]

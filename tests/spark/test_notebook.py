@@ -38,6 +38,7 @@ def one(output: dict[str, Any]) -> Any:
     return struct.unpack(">II", image[16:24])
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @needs_java
 @needs_charts

@@ -313,7 +313,7 @@ CHAPTER = Chapter(
                     ("RESYNC", 2), ("TRAILING_BYTES", 2), ("CAPTURE_CUT", 1), ("REQUEST_UNANSWERED", 1),
                     ("RESPONSE_UNMATCHED", 1), ("SILENCE_UNPROVED", 1),
                 ],
-                exchanges=6, answered=3, unanswered=1, one_way=1, orphans=1, body_cut=0, judged=0, coverage=0.0,
+                exchanges=6, answered=3, unanswered=1, one_way=1, orphans=1, body_cut=0, judged=3, coverage=0.5,
                 sessions=1, violations=1, unknown=0, notes=2,
                 findings=[
                     ("EPOCH_REPLAY", "violation", 1), ("NO_RECOVERY", "note", 1), ("THROTTLED", "note", 1),

@@ -18,8 +18,10 @@ _OF_ANY_API: Final = {
     30: "not_authorized",
     31: "not_authorized",
     53: "not_authorized",
+    46: "appended_before",
     51: "transaction_open",
     55: "others_refused",
+    78: "leader_catching_up",
 }
 #: By API and error code. A former leader has two codes. A request for a group is answered that there is none, or none
 #: of that type.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, STATE, Argument
-from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_CONNECTION, Limit
+from kshark.analysis.facts.bases import ANSWER_RECEIVED, AT_LEAST, NO_CONNECTION, Limit
 from kshark.analysis.facts.calls import FINAL, INITIAL, NEGATIVE, SUBSEQUENT
 from kshark.analysis.facts.heartbeats import FENCED, NO_GROUP, UNKNOWN_MEMBER
 from kshark.analysis.rules.member_epochs import (
@@ -66,7 +66,7 @@ ROWS: Final = (
         right="ConsumerGroupHeartbeat epoch 0, topics t → 0, given 1; ConsumerGroupHeartbeat epoch 1 → 0",
         provoked_by="Suspend the client (SIGSTOP) for longer than group.consumer.session.timeout.ms, then continue it.",
         source="KIP-848; Kafka: GroupMetadataManager",
-        rests_on=(NO_CONNECTION, ANSWER_RECEIVED, Limit("SESSIONS")),
+        rests_on=(NO_CONNECTION, ANSWER_RECEIVED, AT_LEAST, Limit("SESSIONS")),
         verdicts=tuple(verdict for verdict in NOTES_TOO if verdict != "unknown"),
         causes=("ahead", "behind", "answer_lost", "not_adopted", "replaced", "rejoin_refused", "expired"),
         machine=CONSUMER,

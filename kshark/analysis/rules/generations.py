@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kshark.analysis.facts.argument import EXCHANGE, Argument, ProofNeeds, at_least
-from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_CONNECTION, Limit
+from kshark.analysis.facts.bases import ANSWER_RECEIVED, AT_LEAST, NO_CONNECTION, Limit
 from kshark.analysis.facts.generations import (
     FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
@@ -205,7 +205,7 @@ ROWS: Final = (
         "Heartbeat generation 2 → 0; Heartbeat generation 1 → 22",
         right="JoinGroup → 0, generation 1; Heartbeat generation 1 → 0",
         source="Kafka: ClassicGroup.validateOffsetCommit",
-        rests_on=(ANSWER_RECEIVED, Limit("SESSIONS")),
+        rests_on=(ANSWER_RECEIVED, AT_LEAST, Limit("SESSIONS")),
         verdicts=_VIOLATION_OR_NOTE,
         causes=("stale", "not_yet_used", "rebalanced", "poll_too_late", "left", "expired", "group_in_use"),
         machine=GENERATION,

@@ -24,7 +24,7 @@ from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import client_id_of
-from kshark.incidents.series import Case, SeriesWatcher, client_of
+from kshark.incidents.series import Case, SeriesWatcher, client_of, without_bodies
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent
 from kshark.model import Closed, Exchange, Gap, HalfClosed, Message, Witness
 from kshark.records.spans import UNREAD
@@ -243,7 +243,7 @@ class FetchSessions(SeriesWatcher):
         opener = self._openers.get(flow)
         if opener is None:
             if len(self._openers) < limits.SESSIONS:
-                self._openers[flow] = _Opener(exchange, response.packet, response.packet)
+                self._openers[flow] = _Opener(without_bodies(exchange), response.packet, response.packet)
             return
         knew = isinstance(request.knows, int) and request.knows >= opener.known
         is_other = client_id_of(request) != client_id_of(opener.exchange.request)
@@ -251,7 +251,7 @@ class FetchSessions(SeriesWatcher):
             del self._openers[flow]
             return
         opener.opened += 1
-        opener.known, opener.exchange = response.packet, exchange
+        opener.known, opener.exchange = response.packet, without_bodies(exchange)
 
     # -- whether it goes on
 

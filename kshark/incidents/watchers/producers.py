@@ -20,7 +20,7 @@ from kshark.api_keys import FETCH, PRODUCE
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, witness_of
 from kshark.incidents.scene import Scene
-from kshark.incidents.series import Case, SeriesWatcher, client_of
+from kshark.incidents.series import Case, SeriesWatcher, client_of, without_bodies
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent
 from kshark.model import Closed, Exchange, Gap, Witness
 from kshark.records import ProducedBatch, same_records
@@ -69,7 +69,7 @@ DUPLICATE_BATCH: Final = Rule(
 
 
 class _Sent(Struct, frozen=True):
-    """A batch with its answer. `error` 0: it was appended."""
+    """A batch and its exchange, without the bodies. `error` 0: it was appended."""
 
     batch: ProducedBatch
     error: int
@@ -149,11 +149,12 @@ class Producers(SeriesWatcher):
             for topic in answer.responses or ()
             for row in topic.partition_responses or ()
         }
+        kept, witness = without_bodies(exchange), witness_of(exchange)
         for topic, partition, batches in _batches(body.topic_data, "partition_data", "index"):
             error = errors.get((topic, partition))
             for batch in batches if error is not None else ():
                 place = _Place(self.scene.cluster_of(exchange.flow), topic, partition, batch[7])
-                sent = _Sent(batch, error or 0, body.acks, exchange, witness_of(exchange))
+                sent = _Sent(batch, error or 0, body.acks, kept, witness)
                 over += self._answered(place, sent)
         return over
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from kshark.analysis.facts.reading import is_whole
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.rules.rule import NOTES, Rule
-from kshark.api_keys import FETCH, PRODUCE
+from kshark.api_keys import DELETE_RECORDS, FETCH, PRODUCE
 from kshark.incidents.incident import Incident
 from kshark.incidents.series import Case, SeriesWatcher, client_of
 from kshark.incidents.watcher import NOTHING
@@ -34,14 +34,16 @@ NOT_ENOUGH_REPLICAS: Final = Rule(
 OFFSET_OUT_OF_RANGE: Final = Rule(
     number=163,
     code="OFFSET_OUT_OF_RANGE",
-    text="A Fetch asks for an offset that the partition does not have.",
+    text="A Fetch or DeleteRecords asks for an offset that the partition does not have.",
     source="Kafka: UnifiedLog.read, ReplicaManager.readFromLog; OffsetFetcher (auto.offset.reset)",
     blame=(),
     verdicts=NOTES,
-    must="A consumer fetches from an offset between the start and the end of the partition's log.",
+    must="A consumer fetches from an offset between the start and the end of the partition's log, and records are "
+    "deleted up to such an offset.",
     advice="If the offset is below the log start, retention has deleted the records before they were read: the "
     "consumer is too slow, or was away for too long. If it is above the end, the topic was created anew or its log "
-    "was truncated. auto.offset.reset decides where the consumer goes on.",
+    "was truncated. auto.offset.reset decides where the consumer goes on. DeleteRecords with offset -1 deletes all "
+    "records.",
     weight=35,
 )
 MESSAGE_TOO_LARGE: Final = Rule(
@@ -56,31 +58,31 @@ MESSAGE_TOO_LARGE: Final = Rule(
     "max.message.bytes of the topic.",
     weight=30,
 )
-#: The rule of each error code, and the API whose answers have it.
+#: The rule of each error code, and the APIs whose answers have it.
 _ROWS: Final = {
-    int(ErrorCode.NOT_ENOUGH_REPLICAS): (PRODUCE, NOT_ENOUGH_REPLICAS),
-    int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND): (PRODUCE, NOT_ENOUGH_REPLICAS),
-    int(ErrorCode.MESSAGE_TOO_LARGE): (PRODUCE, MESSAGE_TOO_LARGE),
-    int(ErrorCode.RECORD_LIST_TOO_LARGE): (PRODUCE, MESSAGE_TOO_LARGE),
-    int(ErrorCode.OFFSET_OUT_OF_RANGE): (FETCH, OFFSET_OUT_OF_RANGE),
+    int(ErrorCode.NOT_ENOUGH_REPLICAS): ({PRODUCE}, NOT_ENOUGH_REPLICAS),
+    int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND): ({PRODUCE}, NOT_ENOUGH_REPLICAS),
+    int(ErrorCode.MESSAGE_TOO_LARGE): ({PRODUCE}, MESSAGE_TOO_LARGE),
+    int(ErrorCode.RECORD_LIST_TOO_LARGE): ({PRODUCE}, MESSAGE_TOO_LARGE),
+    int(ErrorCode.OFFSET_OUT_OF_RANGE): ({FETCH, DELETE_RECORDS}, OFFSET_OUT_OF_RANGE),
 }
 
 
 class RefusedRecords(SeriesWatcher):
-    """Take the refusals of partitions in Produce and Fetch."""
+    """Take the refusals of partitions in Produce, Fetch and DeleteRecords."""
 
     rows = (NOT_ENOUGH_REPLICAS, OFFSET_OUT_OF_RANGE, MESSAGE_TOO_LARGE)
-    judges = frozenset({PRODUCE, FETCH})
+    judges = frozenset({PRODUCE, FETCH, DELETE_RECORDS})
     refusals = True
 
     def refused(self, exchange: Exchange, codes: Sequence[PlacedCode]) -> Iterable[Incident]:
         request = exchange.request
-        if request is None or request.api_key not in (PRODUCE, FETCH) or not is_whole(request):
+        if request is None or request.api_key not in self.judges or not is_whole(request):
             return NOTHING
         over: list[Incident] = []
         for placed in codes:
-            api_key, row = _ROWS.get(placed.code, (None, None))
-            if row is not None and api_key == request.api_key and placed.partition is not None:
+            apis, row = _ROWS.get(placed.code, ((), None))
+            if row is not None and request.api_key in apis and placed.partition is not None:
                 over += self._collect(exchange, placed, row)
         return over
 
@@ -109,7 +111,10 @@ def _few_replicas(exchange: Exchange, _: PlacedCode) -> str:
 def _out_of_range(exchange: Exchange, placed: PlacedCode) -> str:
     """Return the offset asked for, and the log's start and end if the answer has them."""
     assert exchange.response is not None
-    asked = next((it.fetch_offset for it in _rows(_body(exchange).topics, "partitions", placed)), None)
+    row: Any = next(_rows(_body(exchange).topics, "partitions", placed), None)
+    if exchange.request is not None and exchange.request.api_key == DELETE_RECORDS:
+        return f"asked to delete the records before offset {row.offset:,} of" if row is not None else "asked to delete"
+    asked = None if row is None else row.fetch_offset
     given: Any = next(_rows(getattr(exchange.response.body, "responses", ()), "partitions", placed), None)
     start, end = (getattr(given, name, -1) for name in ("log_start_offset", "high_watermark"))
     shown = [f"{name} {offset:,}" for name, offset in (("start", start), ("end", end)) if _is_offset(offset)]

@@ -28,7 +28,7 @@ COORDINATOR_NOT_AVAILABLE = 15
 REQUEST_TIMED_OUT = 7
 TOPIC_DELETION_DISABLED = 73
 INVALID_RECORD_STATE = 121
-UNKNOWN_MEMBER_ID = 25
+BROKER_ID_NOT_REGISTERED = 102
 REBALANCE_IN_PROGRESS = 27
 OPERATION_NOT_ATTEMPTED = 55
 ADD_PARTITIONS_TO_TXN = 24
@@ -47,10 +47,11 @@ def left(talk: Conversation | Thinned) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in observed(talk).unexplained()]
 
 
-def classic_heartbeat(talk: Conversation, client_id: str = "c1") -> Asked:
+def unregister(talk: Conversation, client_id: str = "c1") -> Asked:
+    """A request that no rule is about."""
     connection = talk.connection()
     connection.client_id = client_id
-    return connection.ask(12, "Heartbeat", 3, {"group_id": "g", "generation_id": 1, "member_id": "m"})
+    return connection.ask(64, "UnregisterBroker", 0, {"broker_id": 7})
 
 
 def of_partitions(*errors: tuple[int, int]) -> list[dict[str, Any]]:
@@ -61,15 +62,15 @@ def of_partitions(*errors: tuple[int, int]) -> list[dict[str, Any]]:
 def test_a_refusal_that_no_rule_is_about_is_counted_with_its_client() -> None:
     talk = Conversation()
     for client in ("c2", "c1", "c1"):
-        classic_heartbeat(talk, client).answered(UNKNOWN_MEMBER_ID)
-    classic_heartbeat(talk).answered()
-    assert left(talk) == [("Heartbeat", UNKNOWN_MEMBER_ID, 3, ["c1", "c2"])]
+        unregister(talk, client).answered(BROKER_ID_NOT_REGISTERED)
+    unregister(talk).answered()
+    assert left(talk) == [("UnregisterBroker", BROKER_ID_NOT_REGISTERED, 3, ["c1", "c2"])]
 
 
 def test_a_client_without_a_name_is_its_address() -> None:
     talk = Conversation()
-    classic_heartbeat(talk, "").answered(UNKNOWN_MEMBER_ID)
-    assert left(talk) == [("Heartbeat", UNKNOWN_MEMBER_ID, 1, ["10.0.0.1"])]
+    unregister(talk, "").answered(BROKER_ID_NOT_REGISTERED)
+    assert left(talk) == [("UnregisterBroker", BROKER_ID_NOT_REGISTERED, 1, ["10.0.0.1"])]
 
 
 def test_a_refusal_with_a_finding_is_explained() -> None:
@@ -165,7 +166,8 @@ def test_what_says_itself_why_it_came_and_is_nobodys_fault_is_told_apart() -> No
 def test_a_rebalance_is_nobodys_fault() -> None:
     """The broker's answer to a heartbeat is how a member of a classic group learns of it."""
     talk = Conversation()
-    classic_heartbeat(talk).answered(REBALANCE_IN_PROGRESS)
+    asked = talk.connection().ask(12, "Heartbeat", 3, {"group_id": "g", "generation_id": 1, "member_id": "m"})
+    asked.answered(REBALANCE_IN_PROGRESS)
     assert left(talk) == []
     assert [(row["api"], row["cause"]) for row in observed(talk).ordinary()] == [("Heartbeat", "rebalancing")]
 
@@ -194,7 +196,7 @@ def test_what_a_finding_explains_is_not_explained_twice() -> None:
 
 def test_an_answer_without_a_request_refuses_nobody() -> None:
     talk = Conversation()
-    asked = classic_heartbeat(talk).answered(UNKNOWN_MEMBER_ID)
+    asked = unregister(talk).answered(BROKER_ID_NOT_REGISTERED)
     thinned = talk.without_packets(asked.packets)
     assert left(thinned) == []
     assert observed(thinned).exchanges > 0
@@ -203,9 +205,9 @@ def test_an_answer_without_a_request_refuses_nobody() -> None:
 def test_what_could_be_judged() -> None:
     talk = Conversation()
     opened(talk, 1)
-    classic_heartbeat(talk).answered()
+    unregister(talk).answered()
     seen = observed(talk)
-    assert (seen.exchanges, seen.judged) == (6, 3)  # two ApiVersions, the join, two fetches, the heartbeat
+    assert (seen.exchanges, seen.judged) == (6, 3)  # two ApiVersions, the join, two fetches, the last request
 
 
 def test_what_is_covered() -> None:
@@ -232,14 +234,16 @@ def test_what_is_covered() -> None:
 def test_parts_are_added() -> None:
     talk = Conversation()
     opened(talk, 1).share_fetch(7).answered(INVALID_SHARE_SESSION_EPOCH)
-    classic_heartbeat(talk).answered(UNKNOWN_MEMBER_ID)
+    unregister(talk).answered(BROKER_ID_NOT_REGISTERED)
     whole, total = observed(talk), Observed()
     total.join(pickle.loads(pickle.dumps(whole)))
     total.join(Observed())
     assert total == whole
     total.join(whole)
     assert (total.exchanges, total.judged) == (2 * whole.exchanges, 2 * whole.judged)
-    assert total.unexplained() == [{"api": "Heartbeat", "error_code": UNKNOWN_MEMBER_ID, "count": 2, "clients": ["c1"]}]
+    assert total.unexplained() == [
+        {"api": "UnregisterBroker", "error_code": BROKER_ID_NOT_REGISTERED, "count": 2, "clients": ["c1"]}
+    ]
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,8 +252,8 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "REFUSALS", 1)
     talk = Conversation()
     for client in ("c1", "c2", "c3", "c4"):
-        classic_heartbeat(talk, client).answered(UNKNOWN_MEMBER_ID)
-    assert left(talk) == [("Heartbeat", UNKNOWN_MEMBER_ID, 4, [OTHERS, "c1", "c2"])]
+        unregister(talk, client).answered(BROKER_ID_NOT_REGISTERED)
+    assert left(talk) == [("UnregisterBroker", BROKER_ID_NOT_REGISTERED, 4, [OTHERS, "c1", "c2"])]
     talk = Conversation()
     a = opened(talk, 1)
     for _ in range(3):

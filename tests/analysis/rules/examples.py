@@ -53,7 +53,7 @@ _JOINING: Final = re.compile(
 _CLASSIC: Final = re.compile(
     r"(?:by (?P<member>b): )?Heartbeat generation (?P<given>\d+)(?:, instance (?P<instance>[ij]))? → (?P<error>\d+)"
 )
-_COMMIT: Final = re.compile(r"OffsetCommit epoch (-?\d+) → (\d+)")
+_COMMIT: Final = re.compile(r'OffsetCommit epoch (?P<epoch>-?\d+)(?P<nameless>, member id "")? → (?P<error>\d+)')
 _MEMBERSHIP: Final = re.compile(
     r"(?P<member>[a-z]) (?:(?P<joins>joins)|(?P<leaves>leaves)|is assigned(?P<partitions>(?: t\[\d+\])+))"
 )
@@ -131,7 +131,8 @@ class Example:
         return self._members[name]
 
     def _commit(self, said: re.Match[str]) -> None:
-        self._member("a").commit(int(said[1])).committed(int(said[2]))
+        member = replace(self._member("a"), member_id="") if said["nameless"] else self._member("a")
+        member.commit(int(said["epoch"])).committed(int(said["error"]))
 
     def _belong(self, said: re.Match[str]) -> None:
         member = self._member(said["member"])

@@ -60,8 +60,12 @@ def test_rows_that_rest_on_a_duration_are_those_that_a_file_without_times_does_n
     assert not rests_on_times or rule.code in ALSO_PROVED_WITHOUT or False in proved
 
 
-#: The time shows whether the client or the network is to blame, or proves only what another check reports.
-ALSO_PROVED_WITHOUT: Final = {"EPOCH_REPLAY", "FETCH_UNASSIGNED_PARTITION", "FETCH_BY_DEPARTED_MEMBER"}
+#: The time shows whether the client or the network is to blame, or proves only what another check reports, or a note
+#: rests on it.
+ALSO_PROVED_WITHOUT: Final = {
+    *("EPOCH_REPLAY", "FETCH_UNASSIGNED_PARTITION", "FETCH_BY_DEPARTED_MEMBER"),
+    *("CONSUMER_EPOCH_FENCED", "GENERATION_STALE"),
+}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
