@@ -175,14 +175,3 @@ def test_nothing_is_said_of_a_group_that_is_not_in_the_capture() -> None:
     talk = Conversation()
     refused_protocol(talk)
     assert [it.cause for it in conflicts(talk)] == ["unknown"]
-
-
-def test_an_assignor_that_the_brokers_do_not_have() -> None:
-    talk = Conversation()
-    a = talk.member("a", joined=False)
-    consumer(a, 0, subscribed_topic_names=["t"], topic_partitions=[], server_assignor="mine").answered(
-        112, member_id=None, member_epoch=0, heartbeat_interval_ms=0, assignment=None
-    )
-    (it,) = conflicts(talk)
-    assert it.cause == "unsupported_assignor"
-    assert 'the brokers have no assignor "mine"' in it.argument

@@ -85,7 +85,7 @@ def uses_of(request: Message, response: Message | None, connection: ConnectionFa
             use = read_as(Use, request, response, connection, -1)
             use.member_id, use.error = member.member_id, _error(use, answered)
             use.instance, use.reason = _text(member, "group_instance_id"), _text(member, "reason") or ""
-        if use.member_id or use.instance or (use.api_key == OFFSET_COMMIT and use.error == UNKNOWN_MEMBER_ID):
+        if use.member_id or use.instance:
             yield use
 
 

@@ -77,7 +77,6 @@ CAUSES: Final = {
     "expired": "the member sent no heartbeat for too long, and the group removed it",
     "not_yet_used": "the member had got a newer number, and had not used it yet: the request may have waited meanwhile",
     "rebalanced": "the group had rebalanced, and the member had not joined the new generation yet",
-    "group_in_use": "a commit without a member, and the group has members",
     "poll_too_late": "the application did not poll within max.poll.interval.ms, so the client had left the group",
     "two_processes": "two processes use this id at the same time, and take it from each other",
     "not_released": "the process before did not leave, and its session runs until its timeout",
@@ -128,7 +127,6 @@ CAUSES: Final = {
     # Why a group refuses a member's protocol (and above: other_type).
     "other_protocol_type": "the members of the group have another protocol type, for example connect",
     "no_common_assignor": "no assignor is supported by all members of the group",
-    "unsupported_assignor": "the brokers do not have the assignor that a member asks for",
     # Why a group rebalanced (and above: poll_too_late, expired).
     "join": "a new member joined",
     "leave": "a member left, or was removed",

@@ -69,14 +69,6 @@ def used_after_leaving(situation: Using) -> Argument | None:
     return Argument(f"{left.story}; {step.story}", (left, step), EXCHANGE, "left", noted=True)
 
 
-def group_in_use(situation: Using) -> Argument | None:
-    """A commit without a member, for example of an administrator: only an empty group takes it."""
-    step = situation.step
-    if step.error != UNKNOWN_MEMBER_ID or step.api_key != OFFSET_COMMIT or step.member_id or step.epoch >= 0:
-        return None
-    return Argument(f"{step.story}: the group has members", (step,), EXCHANGE, "group_in_use", noted=True)
-
-
 def session_over(situation: Using) -> Argument | None:
     """The member sent nothing for its session timeout. A paused process and an outage look the same."""
     step, last, session_ns = situation.step, situation.member.last, situation.member.session_ns
@@ -199,20 +191,18 @@ ROWS: Final = (
         must="A commit, a heartbeat and a SyncGroup have the generation of the last JoinGroup answer.",
         advice="Commit before the partitions are revoked. If the application takes longer than max.poll.interval.ms "
         "between polls, the client leaves the group and its commits fail: raise it, or fetch fewer records at a time "
-        "(max.poll.records). A commit that a rebalance overtakes is ordinary. An administrator can set offsets "
-        "only while the group is empty.",
+        "(max.poll.records). A commit that a rebalance overtakes is ordinary.",
         wrong="JoinGroup → 0, generation 1; Heartbeat generation 1 → 0; JoinGroup → 0, generation 2; "
         "Heartbeat generation 2 → 0; Heartbeat generation 1 → 22",
         right="JoinGroup → 0, generation 1; Heartbeat generation 1 → 0",
         source="Kafka: ClassicGroup.validateOffsetCommit",
         rests_on=(ANSWER_RECEIVED, AT_LEAST, Limit("SESSIONS")),
         verdicts=_VIOLATION_OR_NOTE,
-        causes=("stale", "not_yet_used", "rebalanced", "poll_too_late", "left", "expired", "group_in_use"),
+        causes=("stale", "not_yet_used", "rebalanced", "poll_too_late", "left", "expired"),
         machine=GENERATION,
         checks=(
             Check(stale_generation, trigger=UNTESTED, order=440),
             Check(used_after_leaving, trigger=UNTESTED, order=450),
-            Check(group_in_use, trigger=UNTESTED, apis=(OFFSET_COMMIT,), order=455),
             Check(session_over, trigger=UNTESTED, order=460),
             Check(group_moved_on, trigger=UNTESTED, order=470),
         ),

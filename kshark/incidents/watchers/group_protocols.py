@@ -21,15 +21,15 @@ GROUP_PROTOCOL_CONFLICT: Final = Rule(
     source="Kafka: GroupMetadataManager.classicGroupJoin, ClassicGroup.supportsProtocols; KIP-848",
     blame=(),
     verdicts=NOTES,
-    causes=("other_type", "other_protocol_type", "no_common_assignor", "unsupported_assignor", "unknown"),
+    causes=("other_type", "other_protocol_type", "no_common_assignor", "unknown"),
     must="All members of a group are of one type, and share an assignor that each of them supports.",
     advice="Give each application its own group.id: a share group's id is not free for consumers. To change "
     "partition.assignment.strategy, roll out twice: first add the new assignor to the list of all members, then remove "
-    "the old one. Of group.protocol=consumer the brokers have the assignors (group.consumer.assignors).",
+    "the old one.",
     weight=50,
 )
-#: The refusals that it explains.
-CODES: Final = frozenset({ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.UNSUPPORTED_ASSIGNOR})
+#: The refusal that it explains.
+CODE: Final = int(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
 class Accepted(Struct, frozen=True):
@@ -50,34 +50,27 @@ def accepted(exchange: Exchange) -> Accepted:
     return Accepted(client_of(exchange), body.protocol_type, names, packet, witness_of(exchange))
 
 
-def case_of(exchange: Exchange, code: int, type: GroupType | None, before: Accepted | None) -> Case:
+def case_of(exchange: Exchange, type: GroupType | None, before: Accepted | None) -> Case:
     """Return a refusal with its cause. `type`: the group's, as far as the capture shows it."""
     request = exchange.request
     body: Any = None if request is None else request.body
     group_id = getattr(body, "group_id", None)
     who = f"broker {exchange.flow.broker} refused {request.api if request is not None else 'a request'} of "
-    who += f"{client_of(exchange)} to group {group_id} with {ErrorCode(code).name} ({code})"
-    cause, why, witness = _cause(exchange, code, type, before)
+    who += f"{client_of(exchange)} to group {group_id} with {ErrorCode(CODE).name} ({CODE})"
+    cause, why, witness = _cause(exchange, type, before)
     return Case(
         GROUP_PROTOCOL_CONFLICT,
         f"{who}: {why}",
         cause,
         before=witness,
         about=(group_id, why),
-        codes=(code,),
+        codes=(CODE,),
         group_id=group_id,
     )
 
 
-def _cause(
-    exchange: Exchange, code: int, type: GroupType | None, before: Accepted | None
-) -> tuple[str, str, tuple[Witness, ...]]:
+def _cause(exchange: Exchange, type: GroupType | None, before: Accepted | None) -> tuple[str, str, tuple[Witness, ...]]:
     body: Any = None if exchange.request is None else exchange.request.body
-    if code == ErrorCode.UNSUPPORTED_ASSIGNOR:
-        answer: Any = None if exchange.response is None else exchange.response.body
-        said = getattr(answer, "error_message", None)
-        why = f'the brokers have no assignor "{getattr(body, "server_assignor", None)}"'
-        return "unsupported_assignor", f"{why} ({said})" if said else why, ()
     if type in ("share", "streams"):
         return "other_type", f"it is a {type} group", ()
     asked = frozenset(protocol.name for protocol in body.protocols or ())

@@ -36,7 +36,7 @@ from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import seconds, span
 from kshark.incidents.series import SeriesWatcher
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent
-from kshark.incidents.watchers.group_protocols import CODES, GROUP_PROTOCOL_CONFLICT, Accepted, accepted, case_of
+from kshark.incidents.watchers.group_protocols import CODE, GROUP_PROTOCOL_CONFLICT, Accepted, accepted, case_of
 from kshark.model import Closed, Exchange, Flow, Gap, Message, Witness
 from kshark.units import counted
 
@@ -51,7 +51,6 @@ _KEPT: Final = 64
 _NAMED: Final = 5
 #: The part of a client id that differs between the processes of one deployment.
 _NUMBERS: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
-_JOINS: Final = frozenset({JOIN_GROUP, CONSUMER_GROUP_HEARTBEAT})
 _BEATS: Final = frozenset({HEARTBEAT, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT})
 #: Triggers that are a member's end.
 _ENDS: Final = frozenset({"leave", "poll_too_late", "expired", "gone"})
@@ -223,14 +222,13 @@ class Rebalancing(SeriesWatcher):
 
     def refused(self, exchange: Exchange, codes: Sequence[PlacedCode]) -> Iterable[Incident]:
         request = exchange.request
-        code = next((placed.code for placed in codes if placed.code in CODES), None)
-        if code is None or request is None or request.api_key not in _JOINS or not is_whole(request):
+        if request is None or request.api_key != JOIN_GROUP or codes[0].code != CODE or not is_whole(request):
             return NOTHING
         body: Any = request.body
         key = self.scene.cluster_of(exchange.flow), body.group_id
         group = self._followed.get(key)
         before = None if group is None else group.accepted
-        return self.collect(exchange, case_of(exchange, code, self._groups.type(key), before))
+        return self.collect(exchange, case_of(exchange, self._groups.type(key), before))
 
     def _feed(self, exchange: Exchange) -> Iterator[Incident]:
         self._flush(getattr(getattr(exchange.request, "body", None), "group_id", None) or "")

@@ -135,12 +135,3 @@ def a_static_member_leaves_for_good() -> Said:
     gone = a.heartbeat(-1, instance_id="i").given(-1, interval_ms=0)
     left(talk.consumer("b"))
     return talk, [note("INSTANCE_ID_TAKEN", gone, cause="left_for_good")]
-
-
-@promise
-def an_administrator_commits_to_a_group_that_has_members() -> Said:
-    talk = Conversation()
-    talk.consumer("a")
-    nobody = Member(talk.connection(), "g", "")
-    refused = nobody.commit(-1).committed(UNKNOWN_MEMBER_ID)
-    return talk, [note("GENERATION_STALE", refused, cause="group_in_use")]
