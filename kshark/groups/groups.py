@@ -49,6 +49,7 @@ from kshark.groups.rebalances.listing import Rebalance
 from kshark.groups.rebalances.tracker import Rebalances
 from kshark.groups.silence import Traffic
 from kshark.groups.table import Group, GroupExchange, GroupTable
+from kshark.groups.unassigned import PartitionCounts, unassigned
 from kshark.model import Event, Exchange, Flow, Message
 
 #: The number of a group's cluster, and the group id.
@@ -157,6 +158,7 @@ class Groups:
                 _listed(
                     group, names, self._clusters.id(number), self._of[number].table, self._offsets(number, group, names)
                 ),
+                unassigned=[*unassigned(group, self._of[number].partitions, names)],
                 **(self._of[number].rebalanced(group) if rebalances else {}),
             )
             for group_id, number, group in sorted(every, key=itemgetter(0, 1))
@@ -222,6 +224,7 @@ class _Cluster:
         self.table = GroupTable(traffic)
         self.offsets = GroupOffsets()
         self.rebalances = Rebalances()
+        self.partitions = PartitionCounts()
         self._administration = Administration()
 
     def feed(self, event: Event, *, offsets: bool = False) -> Sequence[str]:
@@ -249,6 +252,8 @@ class _Cluster:
         since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
         client_id = request.client_id if isinstance(request.client_id, str) else None
         exchange = GroupExchange(event.flow, handled, client_id, request.body, answer, since, at)
+        if handled == METADATA:
+            self.partitions.feed(answer)
         if handled in CONFIG_APIS:
             self.table.configured(exchange)
         if offsets and handled in OFFSET_APIS:

@@ -77,6 +77,7 @@ def group_lines(group: ListedGroup, width: int | None, *, verbose: bool, cluster
         yield from folded(settings, width, 2 * _INDENT)
     if group.members:
         yield from table(_MEMBERS, [_member(member) for member in group.members], width, _INDENT)
+    yield from folded(_assigned_to_nobody(group), width, 2 * _INDENT) if group.unassigned else ()
     if group.rebalances is not UNSET:
         left_out = group.rebalances_left_out or 0
         yield from rebalance_lines(group.rebalances, left_out, width, verbose=verbose)
@@ -237,6 +238,12 @@ def _member(member: ListedMember) -> list[Cell]:
         [(refused, ERROR)],
         style,
     ]
+
+
+def _assigned_to_nobody(group: ListedGroup) -> Line:
+    """Return `assigned to nobody: orders:2,3`."""
+    parts = (f"{one.topic}:{','.join(map(str, one.partitions))}" for one in group.unassigned)
+    return [("  assigned to nobody ", LABEL), (safe(" ".join(parts)), WARN)]
 
 
 def _ended(member: ListedMember) -> Line:
