@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from msgspec import UNSET
 
+from kshark import limits
 from kshark.capture import open_captures
 from kshark.groups import Groups
 from kshark.groups.rebalances import Rebalance
@@ -439,3 +440,14 @@ def thinned(random: np.random.Generator) -> Iterator[PacketBatch | Weird]:
         kept = random.random(len(item.number)) > 0.03
         columns = ("number", "time_ns", "link_type", "offset", "length", "wire_length")
         yield replace(item, **{name: getattr(item, name)[kept] for name in columns})
+
+
+def test_members_beyond_the_limit_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "REBALANCING", 4)
+    talk = Conversation()
+    group = members(talk, *"abcdefgh")
+    answer(1, *((one, one.join(as_="")) for one in group))
+    sync(1, *group)
+    group[0].beats(1, REBALANCE_IN_PROGRESS)
+    begin = rebalances(talk)[0]
+    assert (begin.trigger, begin.members) == ("join", 4)

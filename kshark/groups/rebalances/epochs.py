@@ -24,6 +24,8 @@ _JOIN, _LEAVE = 0, -1
 _SAME_NS: Final = 10_000_000_000
 #: The epoch rises no later than this after its reason: the next heartbeat of another member shows it.
 _FOLLOWS_NS: Final = 60_000_000_000
+#: A subscription that is not known.
+_NONE: Final = (None, None)
 #: A partition, by topic id.
 _Partition = tuple[str, int]
 
@@ -83,6 +85,8 @@ class EpochRebalances:
         member_id = request.member_id or getattr(answer, "member_id", None)
         if not member_id or answer is None or answer.error_code != 0:
             return
+        if member_id not in self._topics and len(self._topics) >= limits.REBALANCING:
+            self._forget(group)
         self._note(group, exchange, member_id)
         epoch = answer.member_epoch
         if request.member_epoch >= 0 and epoch > 0:
@@ -94,6 +98,14 @@ class EpochRebalances:
         """Return the rebalance that is not over; None if there is none."""
         one = self._round
         return None if one is None or one.row is not None else self._row(group, one)
+
+    def _forget(self, group: Group) -> None:
+        """Forget members that are not in the group, and beyond the limit all."""
+        kept = group.present if len(group.present) < limits.REBALANCING else {}
+        self._topics = {it: topics for it, topics in self._topics.items() if it in kept}
+        self._held = {it: held for it, held in self._held.items() if it in kept}
+        self._owing &= kept.keys()
+        self._ended, self._released = {}, {}
 
     # -- events that raise the epoch
 
@@ -110,10 +122,9 @@ class EpochRebalances:
                 self._left[member_id] = exchange.since
             if not group.present:
                 self._emptied(group, exchange.at)
-        elif epoch != AWAY and topics is not None and self._topics.get(member_id, topics) != topics:
+        elif epoch != AWAY and topics is not None and self._topics.get(member_id, _NONE) not in (topics, _NONE):
             self._event(Event("subscription", party, exchange.since))
-        if topics is not None:
-            self._topics[member_id] = topics
+        self._topics[member_id] = topics or _NONE
 
     def _came_back(self, member_id: str, at: Moment) -> None:
         """Note that a member that left joins again with its id: its process went on."""
@@ -157,7 +168,9 @@ class EpochRebalances:
         elif self._epoch is None or epoch > self._epoch or (is_new and epoch < self._epoch):
             self._raised(table, group, exchange, epoch)
         one = self._round
-        if one is not None and one.after is not None and epoch >= one.after and member_id not in one.reached:
+        if one is None or one.after is None or len(one.reached) >= limits.REBALANCING:
+            return
+        if epoch >= one.after and member_id not in one.reached:
             one.reached[member_id] = exchange.at
 
     def _raised(self, table: GroupTable, group: Group, exchange: GroupExchange, epoch: int) -> None:
@@ -240,7 +253,7 @@ class EpochRebalances:
     def _owns(
         self, group: Group, exchange: GroupExchange, member_id: str, held: _Held, owned: frozenset[_Partition]
     ) -> None:
-        for key in held.owned - owned:
+        for key in held.owned - owned if len(self._released) < limits.REBALANCING else ():
             self._released[key] = member_id, exchange.since.time_ns
         if held.owes and held.sent is not None and not held.owes & owned:
             if self._round is not None and len(self._round.revoked) < limits.GROUP_CHANGES:
@@ -307,9 +320,9 @@ class EpochRebalances:
 def _topics(request: Any, before: tuple[object, object] | None) -> tuple[object, object] | None:
     """Return the names and the pattern that a member subscribes to; a field without a value changes nothing."""
     names, pattern = getattr(request, "subscribed_topic_names", None), getattr(request, "subscribed_topic_regex", None)
-    known = before or (None, None)
+    known = before or _NONE
     now = known[0] if names is None else tuple(sorted(names)), known[1] if pattern is None else pattern
-    return None if now == (None, None) else now
+    return None if now == _NONE else now
 
 
 def _partitions(listed: Any) -> frozenset[_Partition]:

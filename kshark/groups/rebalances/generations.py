@@ -135,6 +135,8 @@ class ClassicRebalances:
     def _join(self, table: GroupTable, group: Group, exchange: GroupExchange) -> None:
         request, answer, error = exchange.request, exchange.answer, exchange.error
         member_id = getattr(answer, "member_id", None) or request.member_id
+        if len(self._round.after.members) + len(self._round.waiting) >= limits.REBALANCING:
+            return
         if answer is None:
             if member_id:
                 one = self._open(group)
@@ -147,7 +149,7 @@ class ClassicRebalances:
                 self._round.pending[member_id] = exchange.at, request.session_timeout_ms * 1_000_000
             return
         if error != 0:
-            self._round.informed.add(member_id)
+            self._inform(member_id)
             return
         self._accepted(table, group, exchange, member_id)
 
@@ -233,7 +235,7 @@ class ClassicRebalances:
         elif error == 0:
             if one.number is None and not one.is_begun and one.before.number is None:
                 one.after.number, one.adopted = generation, True
-            if one.number == generation:
+            if one.number == generation and len(one.after.members) < limits.REBALANCING:
                 self._heard[member_id] = exchange.since
                 one.after.members.setdefault(member_id, party_of(group, member_id))
                 if exchange.api_key == SYNC_GROUP:
@@ -252,7 +254,12 @@ class ClassicRebalances:
             if one.before.number is None:
                 one.before.number = generation
                 one.before.members[member_id] = party_of(group, member_id)
-        one.informed.add(member_id)
+        self._inform(member_id)
+
+    def _inform(self, member_id: str) -> None:
+        """Note that a member knows of the rebalance."""
+        if len(self._round.informed) < limits.REBALANCING:
+            self._round.informed.add(member_id)
 
     def _synced(self, one: _Round, exchange: GroupExchange, member_id: str) -> None:
         one.after.synced.add(member_id)
@@ -266,6 +273,8 @@ class ClassicRebalances:
         if exchange.error != 0:
             return
         current = self._round.after if self._round.number is not None else self._round.before
+        if len(self._round.leaves) >= limits.REBALANCING:
+            return
         ids = {it: why for it, why in _leaving(current, exchange) if it in current.members or not current.is_full}
         if not ids:
             return

@@ -202,7 +202,7 @@ class Rebalancing(SeriesWatcher):
                 # Most heartbeats: they only show that the member is alive.
                 group_id = body.group_id
                 beats = self._beats.get(group_id)
-                if beats is None:
+                if beats is None or len(beats) >= limits.REBALANCING:
                     beats = self._begin(group_id)
                 beats[body.member_id] = request.packet, request.time_ns, exchange.flow
                 return NOTHING
@@ -210,6 +210,7 @@ class Rebalancing(SeriesWatcher):
 
     def _begin(self, group_id: str) -> dict[str, tuple[int, int, Flow]]:
         """Return a place for the heartbeats of a group until it changes. Beyond limits.GROUPS the oldest is emptied."""
+        self._flush(group_id)
         if len(self._beats) >= limits.GROUPS:
             self._flush(next(iter(self._beats)))
         beats = self._beats[group_id] = {}
