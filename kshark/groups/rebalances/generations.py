@@ -171,8 +171,8 @@ class ClassicRebalances:
             one.asked[member_id] = exchange.since
         one.after.members[member_id], one.after.topics[member_id] = party, topics
         if answer.members:
-            one.after.is_full = True
-            for other in answer.members:
+            one.after.is_full = len(answer.members) <= limits.REBALANCING
+            for other in answer.members[: limits.REBALANCING]:
                 one.after.members.setdefault(other.member_id, party_of(group, other.member_id))
         self._heard[member_id] = exchange.since
 
@@ -191,7 +191,8 @@ class ClassicRebalances:
             instance and party.instance_id == instance for party in one.before.members.values()
         )
         if not is_member:
-            is_new = not request.member_id or member_id in one.pending or one.before.is_full
+            is_first = getattr(exchange.answer, "generation_id", None) == 1
+            is_new = not request.member_id or member_id in one.pending or one.before.is_full or is_first
             return "join" if is_new else None
         if member_id in one.informed or (one.announced is None and one.before.number is None):
             return None
