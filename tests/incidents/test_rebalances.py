@@ -89,6 +89,24 @@ def test_a_member_that_crashes_in_a_loop_is_a_storm() -> None:
     assert "pod-* (10.0.0.9) left ×5 and joined ×5; c1 (10.0.0.2) joined ×1" in it.argument
 
 
+def test_a_member_that_leaves_and_comes_back_with_the_same_process() -> None:
+    talk = Conversation()
+    (a,) = begun(talk, "a")
+    slow = talk.connection(host="10.0.0.9")
+    for number in range(4):
+        pod = Classic(slow, f"pod-{number}")
+        joined, generation = pod.join(as_=""), 2 * number + 1
+        a.beats(generation, 27)
+        answer(generation + 1, (a, a.join()), (pod, joined))
+        sync(generation + 1, a, pod)
+        talk.pause(10)
+        pod.leaves()
+        again(generation + 2, a)
+        talk.pause(5)
+    (it,) = found(talk)
+    assert "; 3 of those that left joined again with the same process, as after max.poll.interval.ms" in it.argument
+
+
 def test_the_same_over_hours_is_none() -> None:
     talk = Conversation()
     crash(talk, begun(talk, "a"), 1, 5, pause=200)

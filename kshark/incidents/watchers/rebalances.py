@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis import Moment
@@ -107,7 +108,8 @@ class _Sender(Struct, frozen=True):
     witness: tuple[Witness, ...]
 
 
-class _Group(Struct):
+@dataclass(slots=True, eq=False)
+class _Group:
     """A group: its requests by packet, the number of rebalances that were taken, the last ones, and those of a storm.
 
     `senders`: also by the packets of answers.
@@ -126,10 +128,12 @@ class _Group(Struct):
         return self.senders.get(row.packet, self.last)
 
 
-class _Storm(Struct):
+@dataclass(slots=True, eq=False)
+class _Storm:
     """Rebalances of one group that follow each other.
 
     `causes`: how often which deployment did what. `names`: its client id, or what its client ids have in common.
+    `left`: those that a member began that left.
     """
 
     first: Rebalance
@@ -137,8 +141,9 @@ class _Storm(Struct):
     sender: _Sender
     witness: tuple[Witness, ...] = ()
     rebalances: int = 0
-    causes: dict[tuple[str, str, str], int] = {}
-    names: dict[tuple[str, str], str] = {}
+    causes: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    names: dict[tuple[str, str], str] = field(default_factory=dict)
+    left: list[Rebalance] = field(default_factory=list)
     stood_still_ns: int = 0
 
     def add(self, row: Rebalance, sender: _Sender) -> None:
@@ -147,6 +152,8 @@ class _Storm(Struct):
         self.stood_still_ns += row.stood_still_ns or 0
         if len(self.witness) < _NAMED:
             self.witness += sender.witness
+        if row.trigger == "leave" and len(self.left) < _KEPT:
+            self.left.append(row)
         deployment = _deployment(row.by)
         key = *deployment, row.trigger
         if key in self.causes or len(self.causes) < _KEPT:
@@ -156,7 +163,8 @@ class _Storm(Struct):
                 self.names[deployment] = deployment[0]
 
 
-class _Ending(Struct):
+@dataclass(slots=True, eq=False)
+class _Ending:
     """The end of a storm, as something due."""
 
     watcher: Rebalancing
@@ -355,10 +363,10 @@ def _stormy(group_id: str, storm: _Storm) -> Incident:
     text += _counted(storm)
     if storm.stood_still_ns:
         text += f"; partitions stood still for {seconds(storm.stood_still_ns)} in all"
-    names = Counter[str]()
+    if returned := sum(row.returned_ns is not None for row in storm.left):
+        text += f"; {returned} of those that left joined again with the same process, as after max.poll.interval.ms"
     kinds = Counter[str]()
-    for (name, _, trigger), count in storm.causes.items():
-        names[name] += count
+    for (_, _, trigger), count in storm.causes.items():
         kinds[trigger] += 0 if trigger == "join" else count
     return Incident(
         REBALANCE_STORM,
