@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kshark.analysis import APIS, Analyzer, Delivery, DeliveryLog, Holder, InFlightState
-from kshark.api_keys import PRODUCE
+from kshark.api_keys import FETCH, PRODUCE
 from kshark.cli.apis import registry
 from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format
@@ -18,7 +18,7 @@ from kshark.cli.segments import need_log, print_share_states, segments_of, share
 from kshark.cli.source import Source
 from kshark.clusters import Clusters
 from kshark.errors import UsageError
-from kshark.model import Event, Exchange
+from kshark.model import Event, Exchange, Message
 from kshark.names import TopicNames
 from kshark.output.deliveries import (
     dead_letter_lines,
@@ -38,7 +38,7 @@ from kshark_dissectors.topics import NAMING_APIS
 
 if TYPE_CHECKING:
     from kshark.output.beside_log import BesideLog
-    from kshark.segments import ShareState
+    from kshark.segments import FetchedLog, ShareState
 
 EXAMPLES = (
     "kshark deliveries trace.pcap",
@@ -47,6 +47,7 @@ EXAMPLES = (
     "kshark deliveries trace.pcap --holders",
     "kshark deliveries trace.pcap -V",
     "kshark deliveries trace.pcap --log __share_group_state-0/00000000000000000000.log",
+    "kshark deliveries cluster.pcap --log capture",
     "kshark deliveries __share_group_state-0/00000000000000000000.log",
 )
 
@@ -60,7 +61,9 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("--topic", metavar="NAME", help="only records of this topic, by its name or id")
     parser.add_argument("--partition", type=_offset, metavar="N", help="only records of this partition")
     parser.add_argument(
-        "--at", metavar="TIME|PACKET", help="records in flight at a moment: +10s, 14:03:07, or a packet number"
+        "--at",
+        metavar="TIME|PACKET",
+        help="records in flight at a moment: +10s, 14:03:07, or a packet number (of a request log: a line)",
     )
     parser.add_argument(
         "--offset",
@@ -84,7 +87,8 @@ def arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="SEGMENT",
-        help="state at the end beside that by a log segment of __share_group_state, or a folder of them",
+        help="state at the end beside that by the log of __share_group_state: a segment, a folder of segments, or "
+        "capture for the records that followers fetch in the capture",
     )
 
 
@@ -95,20 +99,34 @@ def run(args: Namespace) -> int:
         _moment(args.at, 0)
     if args.log and (args.offset is not None or args.holders):
         raise UsageError("--log shows states of share partitions; leave out --offset and --holders")
-    if args.log:
+    fetched = _is_fetched(args)
+    if args.log and not fetched:
         need_log(args)
     of_one = args.offset is not None  # the headers of dead letters name the original record
     # Batch headers show which records were aborted.
     options = Options(
-        records=True if of_one else "checked", payload=of_one, bodies=APIS | NAMING_APIS | _produced(args)
+        records=True if of_one or fetched else "checked",
+        payload=of_one or fetched,
+        bodies=APIS | NAMING_APIS | _recorded(args),
+        embedded=fetched,
     )
     for _ in each(args, options, _show, stops=True):
         pass
     return 0
 
 
-def _produced(args: Namespace) -> frozenset[int]:
+def _recorded(args: Namespace) -> frozenset[int]:
+    """Return the APIs whose records the options ask for."""
+    if _is_fetched(args):
+        return frozenset({FETCH})
     return frozenset({PRODUCE}) if args.offset is not None else frozenset()
+
+
+def _is_fetched(args: Namespace) -> bool:
+    """True if the log is that which followers fetch in the capture. Raises UsageError if there are others too."""
+    if _FETCHED in args.log and len(args.log) > 1:
+        raise UsageError(f"--log {_FETCHED} is the log in the capture itself; leave out the segments")
+    return bool(args.log == [_FETCHED])
 
 
 def _show(source: Source, args: Namespace, sink: Sink) -> None:
@@ -167,7 +185,13 @@ def _show_beside_log(reading: _Reading, args: Namespace, sink: Sink) -> None:
         pass
     now_ns = reading.now_ns
     states = reading.named(reading.analyzer.in_flight(now_ns))
-    beside = reading.beside(states, share_states_by_log(args, now_ns))
+    if reading.fetched is not None:
+        by_log = reading.fetched.states()
+        if not reading.fetched.batches:
+            print("kshark: no follower fetches __share_group_state in this capture", file=sys.stderr)
+    else:
+        by_log = share_states_by_log(args, now_ns)
+    beside = reading.beside(states, by_log)
     if args.format == "text" and not args.quiet:
         sink.lines([moment_line(now_ns, at_end=reading.over)])
     _print(sink, args, beside, lambda: beside_lines(beside))
@@ -202,7 +226,15 @@ class _Reading:
         self._names = TopicNames(registry(args))
         self._source = source
         self._args = args
+        #: The log that followers fetch, if it is compared.
+        self.fetched: FetchedLog | None = None
+        if _is_fetched(args):
+            from kshark.segments import FetchedLog  # only needed with --log
+
+            self.fetched = FetchedLog()
         self._start_ns: int | None = None
+        #: The response of the line that `--at` names, in a request log.
+        self._line_ends = 0
         self._has_selected, self._others = False, set[str]()
 
     def __iter__(self) -> Iterator[Delivery]:
@@ -225,6 +257,10 @@ class _Reading:
             self._start_ns = time_ns
         if self._args.at is not None:
             last_packet, last_ns = _moment(self._args.at, self._start_ns)
+            if last_ns == _NEVER and (log_lines := self._source.log_lines) is not None:
+                if self._line_ends == 0 and _answers(event) and log_lines.cell(packet) == self._args.at:
+                    self._line_ends = packet
+                last_packet = self._line_ends or _NEVER
             if packet > last_packet or time_ns > last_ns:
                 self.now_ns = self.now_ns if last_ns == _NEVER else last_ns
                 return True
@@ -238,6 +274,8 @@ class _Reading:
             if message is not None:
                 self._names.learn(message)
                 self._clusters.learn(message)
+        if self.fetched is not None and event.response is not None:
+            self._source.notes.add([*self.fetched.feed(event.response)])
         if self.writes is not None:
             self.writes.feed(event)
         if self._args.offset is not None and event.request is not None and event.request.api_key == PRODUCE:
@@ -319,6 +357,12 @@ class _Reading:
             )
 
 
+def _answers(event: Event) -> bool:
+    return isinstance(event, Message) and event.kind == "response"
+
+
+#: What `--log` takes in place of segments.
+_FETCHED: Final = "capture"
 _NEVER: Final = 1 << 62
 #: Share partitions that are listed if none is selected.
 _LISTED: Final = 5

@@ -159,7 +159,7 @@ def _by(source: Source, args: Namespace, sink: Sink) -> None:
         sink.json([{"file": source.name, **row} for row in rows] if args.each else rows)
     else:
         lines = breakdown_lines(
-            breakdown.summary(), source.packets, breakdown.keys, breakdown.every_ns, rows, sink.width
+            breakdown.summary(), source.shown_packets, breakdown.keys, breakdown.every_ns, rows, sink.width
         )
         sink.lines(lines)
 
@@ -175,7 +175,7 @@ def _all(source: Source, args: Namespace, sink: Sink) -> None:
     if args.format == "json":
         sink.json([{"file": source.name, **summary} if args.each else summary])
     else:
-        print_statistics(summary, source.packets, sink)
+        print_statistics(summary, source.shown_packets, sink)
 
 
 class _ShareCounting:

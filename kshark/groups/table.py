@@ -25,6 +25,7 @@ from kshark.groups.listed import (
     Source,
     Tasks,
 )
+from kshark.groups.recorded import RecordedChanges
 from kshark.groups.settings import GroupSettings
 from kshark.groups.sight import Sight
 from kshark.groups.silence import Life, Timeouts, Traffic
@@ -296,6 +297,7 @@ class GroupTable:
         self.timeouts = Timeouts()
         self.settings = GroupSettings()
         self.topics_changed = TopicChanges()
+        self.records = RecordedChanges()
         self.groups: OrderedDict[str, Group] = OrderedDict()
         self.groups_left_out = 0
         self._members: OrderedDict[tuple[str, str], None] = OrderedDict()

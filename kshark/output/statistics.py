@@ -20,7 +20,7 @@ LATENCY_NOTE: Final = (
 )
 
 
-def print_statistics(statistics: Mapping[str, Any], packets: int, sink: Sink) -> None:
+def print_statistics(statistics: Mapping[str, Any], packets: int | None, sink: Sink) -> None:
     """Print a head of one line, then each table with rows."""
     sink.lines(folded(head(statistics, packets), sink.width, 2))
     _table(sink, "connections", _CONNECTIONS, [_connection(row) for row in statistics["flows"]])
@@ -48,15 +48,16 @@ def print_statistics(statistics: Mapping[str, Any], packets: int, sink: Sink) ->
     )
 
 
-def head(statistics: Mapping[str, Any], packets: int) -> Line:
-    """Return a line with the time, and the numbers of packets, messages and exchanges."""
+def head(statistics: Mapping[str, Any], packets: int | None) -> Line:
+    """Return a line with the time, and the numbers of packets, messages and exchanges. A log has no packets (None)."""
+    in_all = None if packets is None else counted(packets, "packet")
     if statistics["first_time_ns"] is None:
-        return [("no Kafka messages", WARN), (f" in {counted(packets, 'packet')}", PLAIN)]
+        return [("no Kafka messages", WARN), (f" in {in_all}" if in_all else "", PLAIN)]
     first, last = statistics["first_time_ns"], statistics["last_time_ns"]
     outcomes = [f"{number(count)} {name.replace('_', '-')}" for name, count in statistics["exchanges"].items() if count]
     return [
         (f"{moment(first)} UTC{f', {duration(last - first)}' if last > first else ''}", PLAIN),
-        (f" · {counted(packets, 'packet')} · {counted(statistics['messages'], 'message')}", PLAIN),
+        (f"{f' · {in_all}' if in_all else ''} · {counted(statistics['messages'], 'message')}", PLAIN),
         (f" · exchanges: {', '.join(outcomes) or 'none'}", PLAIN),
     ]
 

@@ -115,7 +115,7 @@ ROWS: Final = (
     Rule(
         number=3,
         code="STREAM_GAP",
-        text="The capture lacks bytes of a connection: findings there may be unknown.",
+        text="The capture lacks a part of a connection: findings there may be unknown.",
         wrong="bytes 0-1447; bytes 2896-4343",
         right="bytes 0-1447; bytes 1448-2895; bytes 2896-4343",
         source="RFC 9293",
@@ -125,7 +125,7 @@ ROWS: Final = (
         read="connections",
         checks=(Check(ByteFault.argument),),
         advice="Capture closer to the broker, with a larger buffer (tcpdump -B), or without traffic that is not "
-        "needed.",
+        "needed. Read a request log whole, not the output of grep.",
     ),
     Rule(
         number=4,

@@ -34,6 +34,7 @@ _GAP_REASONS: Final = {
     "buffer_full": " (given up: too much followed them)",
     "at_close": " (up to the end)",
     "undecrypted": " (not decrypted)",
+    "unlogged": " (the client skipped correlation ids)",
 }
 
 
@@ -149,11 +150,9 @@ def _incomplete(rule: Rule, connection: ConnectionFacts, gap: Gap) -> Verdict:
     flow = connection.flow
     by = flow.sender(gap.side)
     missing = "bytes" if gap.size < 0 else f"{gap.size} bytes"
+    what = "requests may be missing" if gap.reason == "unlogged" else f"{missing} from the {by} are missing"
     others = f", the first of {flow.gaps} holes" if flow.gaps > 1 else ""
-    text = (
-        f"{missing} from the {by} are missing between packets {gap.first_packet} and "
-        f"{gap.last_packet}{_GAP_REASONS[gap.reason]}{others}"
-    )
+    text = f"{what} between packets {gap.first_packet} and {gap.last_packet}{_GAP_REASONS[gap.reason]}{others}"
     call = _sighting(
         connection, gap.packet, gap.time_ns, None, "", Witness(flow.id, None, None, None, gap.packet, "gap")
     )

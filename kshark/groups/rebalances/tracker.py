@@ -39,7 +39,7 @@ class Rebalances:
         is_epochs = exchange.api_key in _EPOCHS
         if not is_epochs and exchange.api_key not in generations.APIS:
             return
-        group = table.groups.get(exchange.request.group_id or "")
+        group = table.groups.get(getattr(exchange.request, "group_id", None) or "")
         if group is None or (not is_epochs and group.latest.type not in ("classic", None)):
             return
         followed = self._groups.get(group.group_id)
