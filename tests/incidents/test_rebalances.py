@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from kshark.model import Finding
 from tests.conversation import Asked, Conversation, Member, Thinned, note
 from tests.groups.talks import Classic
@@ -158,6 +162,17 @@ def beats(talk: Conversation, a: Member, epoch: int, seconds: int) -> None:
     for _ in range(seconds // 2):
         talk.pause(2)
         consumer(a, epoch).given(epoch)
+
+
+@pytest.mark.parametrize("length", range(66, 140, 6))
+def test_a_cut_capture_is_read(length: int) -> None:
+    talk = Conversation()
+    storm(talk, 2)
+    a = talk.member("a", joined=False)
+    joins(a, 1, 0, 1)
+    beats(talk, a, 1, 4)
+    talk.wire.packets[:] = [replace(packet, data=packet.data[:length]) for packet in talk.wire.packets]
+    assert found(talk) == []
 
 
 # -- members of another protocol

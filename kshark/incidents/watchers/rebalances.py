@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from kshark import limits
 from kshark.analysis import Moment
@@ -205,10 +205,11 @@ class Rebalancing(SeriesWatcher):
         request, response = exchange.request, exchange.response
         if request is None:
             return NOTHING
-        body: Any = request.body
-        if request.api_key in _BEATS and response is not None and body is not None and response.body is not None:
+        is_beat = request.api_key in _BEATS and request.weird is UNSET
+        if is_beat and response is not None and response.weird is UNSET:
+            body: Any = request.body
             answer: Any = response.body
-            if answer.error_code == 0 and (request.api_key == HEARTBEAT or _is_plain(body, answer)):
+            if body is not None and answer is not None and answer.error_code == 0 and _is_plain(body, answer):
                 # Most heartbeats: they only show that the member is alive.
                 group_id = body.group_id
                 beats = self._beats.get(group_id)
@@ -262,7 +263,8 @@ class Rebalancing(SeriesWatcher):
         self._followed.move_to_end(key)
         group.last = sender
         request, response = exchange.request, exchange.response
-        if request is not None and request.api_key == JOIN_GROUP and getattr(_body(response), "error_code", 1) == 0:
+        is_join = request is not None and request.api_key == JOIN_GROUP and is_whole(request)
+        if is_join and getattr(_body(response), "error_code", 1) == 0:
             group.accepted = accepted(exchange)
         if request is None or (request.api_key == HEARTBEAT and not getattr(_body(response), "error_code", 0)):
             return group
@@ -437,8 +439,8 @@ def _said(row: Rebalance) -> str:
 
 
 def _is_plain(request: Any, answer: Any) -> bool:
-    """True if a heartbeat with a member epoch changes nothing: no epoch, no subscription, no partitions."""
-    return (
+    """True if an accepted heartbeat changes nothing: no epoch, no subscription, no partitions."""
+    return not hasattr(request, "member_epoch") or (
         0 < request.member_epoch == answer.member_epoch
         and answer.assignment is None
         and request.subscribed_topic_names is None
