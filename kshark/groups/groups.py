@@ -46,7 +46,7 @@ from kshark.groups.log_ends import LogEnds
 from kshark.groups.missing import missing_of
 from kshark.groups.offsets import OFFSET_APIS, GroupOffsets
 from kshark.groups.rebalances.listing import Rebalance
-from kshark.groups.rebalances.tracker import Rebalances
+from kshark.groups.rebalances.tracker import MEMBER_APIS, Rebalances
 from kshark.groups.recorded import RecordedChanges
 from kshark.groups.silence import Traffic
 from kshark.groups.table import Group, GroupExchange, GroupTable
@@ -248,18 +248,15 @@ class _Cluster:
         if handled in TOPIC_CHANGES:
             changed_at = Moment(request.packet, request.time_ns)
             self.table.topics_changed.feed(request.body if is_whole(request) else None, changed_at)
+        if handler is not None and handled in MEMBER_APIS:
+            self._note_unread(event)
         if not is_whole(request):
             return ()
         answer = event.response.body if event.response is not None and is_whole(event.response) else None
         since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
         client_id = request.client_id if isinstance(request.client_id, str) else None
         exchange = GroupExchange(event.flow, handled, client_id, request.body, answer, since, at)
-        if handled == METADATA:
-            self.partitions.feed(answer)
-        if handled in CONFIG_APIS:
-            self.table.configured(exchange)
-        if offsets and handled in OFFSET_APIS:
-            self.offsets.feed(exchange)
+        self._learn(exchange, offsets=offsets)
         if handler is None:
             if handled == OFFSET_COMMIT:
                 self.rebalances.take(self.table, exchange)
@@ -270,6 +267,21 @@ class _Cluster:
         changed = handler(self.table, exchange)
         self.rebalances.take(self.table, exchange)
         return changed
+
+    def _note_unread(self, exchange: Exchange) -> None:
+        """Take messages that cannot be read as lost ones."""
+        for message in (exchange.request, exchange.response):
+            if message is not None and not is_whole(message):
+                self.table.traffic.unread(message, exchange.flow)
+
+    def _learn(self, exchange: GroupExchange, *, offsets: bool) -> None:
+        """Take what is no message of a member: partitions, settings, and offsets if they are asked for."""
+        if exchange.api_key == METADATA:
+            self.partitions.feed(exchange.answer)
+        if exchange.api_key in CONFIG_APIS:
+            self.table.configured(exchange)
+        if offsets and exchange.api_key in OFFSET_APIS:
+            self.offsets.feed(exchange)
 
     def rebalanced(self, group: Group) -> dict[str, Any]:
         """Return the fields of a listed group about its rebalances."""

@@ -17,7 +17,7 @@ from kshark.analysis import Moment
 from kshark.api_keys import DESCRIBE_CONFIGS
 from kshark.endpoints import host_of
 from kshark.groups.listed import GroupType, TimeoutSource
-from kshark.model import Closed, Event, Exchange, Frames, Gap, Late, Tick
+from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Late, Message, Tick
 from kshark_dissectors.enums import ConfigOperation, ConfigResourceType
 
 #: The session timeout without a configuration. Kafka: group.consumer.session.timeout.ms and its siblings, since 3.0
@@ -219,6 +219,10 @@ class Traffic:
             if len(pauses) > limits.PAUSES:
                 self._measured_since_ns = max(self._measured_since_ns, pauses.popleft()[1])
         self.now = Moment(packet, time_ns)
+
+    def unread(self, message: Message, flow: Flow) -> None:
+        """Take a message that cannot be read: it counts as lost."""
+        self._lose(host_of(flow.client), message.time_ns)
 
     def _lose(self, host: str, time_ns: int) -> None:
         self.lost_ns = max(self.lost_ns, time_ns)

@@ -16,6 +16,8 @@ from kshark.groups.rebalances.rows import Rows
 from kshark.groups.table import Group, GroupExchange, GroupTable
 
 _EPOCHS: Final = frozenset({CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})
+#: APIs of members of groups.
+MEMBER_APIS: Final = _EPOCHS | generations.APIS
 
 
 class _Followed:
@@ -37,7 +39,7 @@ class Rebalances:
     def take(self, table: GroupTable, exchange: GroupExchange) -> None:
         """Take an exchange of any API."""
         is_epochs = exchange.api_key in _EPOCHS
-        if not is_epochs and exchange.api_key not in generations.APIS:
+        if exchange.api_key not in MEMBER_APIS:
             return
         group = table.groups.get(getattr(exchange.request, "group_id", None) or "")
         if group is None or (not is_epochs and group.latest.type not in ("classic", None)):

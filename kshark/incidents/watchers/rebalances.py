@@ -321,8 +321,9 @@ class Rebalancing(SeriesWatcher):
     # -- rebalances that take long
 
     def _waits(self, key: GroupKey, row: Rebalance) -> bool:
-        """True if a group waits for its members: those of share groups never do."""
-        return self._groups.type(key) in ("classic", "consumer") and row.trigger != "unknown"
+        """True if a group waits for its members, as far as the capture shows all: those of share groups never do."""
+        is_waiting = self._groups.type(key) in ("classic", "consumer")
+        return is_waiting and row.trigger != "unknown" and not row.is_lossy
 
     def _is_long(self, key: GroupKey, row: Rebalance) -> bool:
         if row.until_ns is None or row.after is None or not self._waits(key, row):
