@@ -186,9 +186,10 @@ BREAKDOWN_CELLS: Final = 4_000_000
 #: Groups of `kshark groups`, their members in all, and the entries of each: its last changes of state and of
 #: coordinator, the last administrative operations that changed it, and the last that only read.
 GROUPS: Final = 10_000
-STORED_WRITES: Final = 1_000_000
 GROUP_MEMBERS: Final = 100_000
 GROUP_CHANGES: Final = 100
+#: WriteShareGroupState requests that `kshark deliveries -V` holds.
+STORED_WRITES: Final = 1_000_000
 #: Members of one group, and partitions, whose rebalances are followed; further ones are left out.
 REBALANCING: Final = 10_000
 #: Records of the coordinators' logs that `kshark groups` holds.
