@@ -21,7 +21,7 @@ from tests.shared import CAPTURES, SHARED_CAPTURES, every, sample_of
 from tests.ticks import Item, judged, with_ticks, with_wrong_ticks, without_explanation
 
 #: More packets take too long.
-MOST_BYTES = 6_000_000
+MOST_BYTES = 1_500_000
 BUNDLED = sorted(CAPTURES.glob("*.pcap"))
 OTHERS = [path for path in SHARED_CAPTURES if path.stat().st_size < MOST_BYTES]
 
@@ -80,7 +80,7 @@ def test_a_clock_that_jumps_accuses_nobody(name: str) -> None:
 @pytest.mark.sweep(quick=4)
 @pytest.mark.parametrize(
     "capture",
-    every(sample_of(OTHERS, min(60, len(OTHERS)), 1)),
+    every(sample_of(OTHERS, min(30, len(OTHERS)), 1)),
     ids=lambda path: path and f"{path.parent.name}-{path.stem}",
 )
 def test_other_captures(capture: Path) -> None:
