@@ -1,0 +1,112 @@
+"""The README and the pages in docs/ are true: their kshark commands run and print what the page shows."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from kshark.cli import COMMANDS
+from kshark.cli.parser import Parser
+from kshark_spark import cli as spark
+from tests.pages import ELLIPSIS, Folder, Shown, documents, fits, live_options, shown
+from tests.shared import ROOT
+
+PAGES = documents()
+#: Blocks of commands that a test cannot run: options are checked.
+_SHELL_BLOCK = re.compile(r"^```(?:sh|console|yaml|dockerfile)\n(.*?)^```$", re.M | re.S)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if [*shown(page.read_text())]], ids=name_of)
+def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    """To write today's output into the page: python -m tests.pages PAGE."""
+    folder = Folder(tmp_path)
+    wrong = [
+        difference
+        for command in shown(page.read_text())
+        if command.words[0] != "make" and live_options(command.words) is None
+        if (difference := difference_of(folder, command))
+    ]
+    assert wrong == []
+
+
+def difference_of(folder: Folder, command: Shown) -> str:
+    """Return what is wrong with a command; an empty string if it prints what the page shows."""
+    output = folder.run(command)
+    if output is None:  # a program that is not installed here
+        return ""
+    where = f"line {command.line}: {command.command}"
+    if folder.code not in (0, 1, 3):
+        return f"{where}: exit code {folder.code}: {folder.notes}"
+    if command.output and not fits(output, command.output):
+        return f"{where}: prints\n" + "\n".join(output)
+    return ""
+
+
+def test_there_are_commands_to_run() -> None:
+    assert sum(len([*shown(page.read_text())]) for page in PAGES) > 80
+
+
+@cache
+def options_of(command: str) -> frozenset[str]:
+    """Return the options of a command of kshark, or of all of kshark-spark."""
+    if command == "kshark-spark":
+        return frozenset().union(*(_options(spark._parser(name)) for name in spark.COMMANDS))
+    parser = Parser(command, COMMANDS[command], ())
+    import_module(f"kshark.cli.{command}").arguments(parser)
+    return _options(parser)
+
+
+def _options(parser: argparse.ArgumentParser) -> frozenset[str]:
+    return frozenset(option for action in parser._actions for option in action.option_strings)
+
+
+def used(page: Path) -> list[tuple[str, str]]:
+    """Return command and option of every kshark in the blocks of a page."""
+    found = []
+    for block in _SHELL_BLOCK.findall(page.read_text()):
+        for name, rest in re.findall(r"\b(kshark(?:-spark)?) ([^\n|>;)&]*)", re.sub(r"\\\n", " ", block)):
+            words = re.sub(r"'[^']*'|\"[^\"]*\"|\s#.*", " ''", rest).split()
+            command = name if name == "kshark-spark" else words[0] if words else ""
+            if name == "kshark" and command not in COMMANDS:
+                continue  # kshark FILE, or a name in a manifest
+            options = [word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word)]
+            found += [(command, option) for option in options]
+    return found
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if used(page)], ids=name_of)
+def test_options_in_the_page_exist(page: Path) -> None:
+    assert [(command, option) for command, option in used(page) if option not in options_of(command)] == []
+
+
+def test_an_untrue_page_is_found(tmp_path: Path) -> None:
+    page = (
+        "```console\n$ kshark explain 0   # no error\nNONE\n\n$ kshark chek trace.pcap\n```\n"
+        "```console\n$ kshark explain 123 \\\n    -T json\n...\n```\n"
+    )
+    first, second, third = shown(page)
+    assert (first.line, second.line, third.line) == (2, 5, 8)
+    assert third.words == shlex.split("kshark explain 123 -T json")
+    folder = Folder(tmp_path)
+    assert "line 2: kshark explain 0   # no error: prints" in difference_of(folder, first)
+    assert "exit code 2" in difference_of(folder, second)
+    assert difference_of(folder, third) == ""
+
+
+def test_lines_left_out() -> None:
+    assert fits(["a", "b", "c"], ("a", ELLIPSIS))
+    assert fits(["a", "b", "c"], ("a", ELLIPSIS, "c"))
+    assert not fits(["a", "b", "c"], ("a", ELLIPSIS, "b"))
+    assert not fits(["a"], ("a", ELLIPSIS, "a"))
+    with pytest.raises(ValueError, match="one place"):
+        fits([], (ELLIPSIS, ELLIPSIS))

@@ -1,0 +1,179 @@
+"""Pages that mkdocs makes from the catalogue, and links that leave docs/: a hook of mkdocs.yml.
+
+`rules/` has an index and a page for each rule and event, made from its row; `changes.md` is CHANGELOG.md. Links of pages
+to files outside docs/ lead to the repository. Run by `make docs`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from kshark.analysis.rules.causes import CAUSES
+from kshark.output.catalogue import EVERY_RULE, group_of
+from kshark.output.entries import facts_of, legend
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+    from kshark.analysis import Rule
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+REPOSITORY: Final = "https://github.com/kshark/kshark/blob/main/"
+#: Pages of the site that are files of the repository elsewhere.
+COPIES: Final = {"changes.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+#: Headings of the index, by the group of a rule, in its order.
+_GROUPS: Final = {
+    "event": "Events: what happened to a broker, a connection, a topic or a member",
+    "session": "Share sessions",
+    "in flight": "Records in flight",
+    "member": "Members of share groups",
+    "consumer": "Members of consumer groups",
+    "generation": "Generations, member epochs and instance ids",
+    "persister": "Stored state of share partitions",
+    "exchange": "Single requests and their responses",
+    "records": "Record batches",
+}
+_BYTES: Final = "Bytes, frames and connections"
+_TICKETS: Final = (
+    (r"\b(KAFKA-\d+)\b", r"[\1](https://issues.apache.org/jira/browse/\1)"),
+    (r"\b([\w.-]+/[\w.-]+)#(\d+)\b", r"[\1#\2](https://github.com/\1/issues/\2)"),
+)
+_TITLES: Final = {
+    "must be": "Must be",
+    "advice": "What to do",
+    "test it by": "How to test it",
+    "judges": "Judges",
+    "when": "Broken by",
+    "verdict": "Verdict",
+    "may blame": "May blame",
+    "exit code": "Exit code",
+    "reference": "Source",
+    "tickets": "Tickets",
+    "rests on": "Rests on",
+}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    from mkdocs.structure.files import File, InclusionLevel
+
+    for name, content in pages():
+        listed = name in ("rules/index.md", *COPIES)
+        inclusion = InclusionLevel.INCLUDED if listed else InclusionLevel.NOT_IN_NAV
+        files.append(File.generated(config, name, content=content, inclusion=inclusion))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let links to files outside docs/ lead to the repository."""
+    return with_links(markdown, page.file.src_uri)
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Return name and Markdown of every page that is made."""
+    yield "rules/index.md", index()
+    for rule in EVERY_RULE:
+        yield f"rules/{rule.code}.md", rule_page(rule)
+    for name, source in COPIES.items():
+        yield name, (ROOT / source).read_text()
+
+
+def with_links(markdown: str, name: str) -> str:
+    """Return a page with its links as the site needs them.
+
+    A link to a page of the site, or a file beside it, stays relative; one to another file of the repository becomes
+    absolute.
+    """
+    source = PurePosixPath(COPIES.get(name, f"docs/{name}"))
+
+    def led(link: re.Match[str]) -> str:
+        target, _, anchor = link[2].partition("#")
+        if not target or re.match(r"[a-z][a-z+.-]*:", target):
+            return link[0]
+        path = os.path.normpath(source.parent / target)
+        inside = next((page for page, copy in COPIES.items() if copy == path), None)
+        if inside is None and path.startswith("docs/"):
+            inside = path.removeprefix("docs/")
+        if inside is not None:
+            place = os.path.relpath(inside, PurePosixPath(name).parent)
+        else:
+            place = REPOSITORY + path
+        return f"{link[1]}({place}{'#' * bool(anchor)}{anchor})"
+
+    code = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)$|`[^`\n]*`)", re.M | re.S)
+    parts = code.split(markdown)
+    return "".join(
+        part if index % 2 else re.sub(r"(\])\(([^)\s]+)\)", led, part) for index, part in enumerate(parts)
+    )
+
+
+def index() -> str:
+    """Return the page that lists all rules by what they judge."""
+    groups: dict[str, list[Rule]] = {title: [] for title in (*_GROUPS.values(), _BYTES)}
+    for rule in EVERY_RULE:
+        groups[_GROUPS.get(group_of(rule), _BYTES)].append(rule)
+    accusing = sum(rule.accuses for rule in EVERY_RULE)
+    lines = [
+        "# Rules",
+        "",
+        f"kshark knows {len(EVERY_RULE)} rules and events. {accusing} of them can end in a **violation**: the capture proves that "
+        "a rule of the protocol was broken, and the exit code is 1. The others note what happened. The same text, "
+        "without a browser: `kshark explain CODE`, `kshark explain rules`.",
+        "",
+        "*V* violation, *U* unknown where the capture cannot prove it, *N* note: no rule was broken.",
+    ]
+    for title, rules in groups.items():
+        lines += ["", f"## {title}", "", "| rule | code | may blame | verdicts | |", "|--:|---|---|---|---|"]
+        lines += [
+            f"| {rule.number or ''} | [{rule.code}]({rule.code}.md) | {', '.join(rule.blame)} "
+            f"| {' '.join(verdict[0].upper() for verdict in rule.verdicts)} | {_cell(rule.text)} |"
+            for rule in rules
+        ]
+    return "\n".join([*lines, ""])
+
+
+def rule_page(rule: Rule) -> str:
+    """Return the page of a rule: what it demands, causes, requests that break and keep it, evidence, tickets."""
+    number = f"Rule {rule.number} · " if rule.number is not None else ""
+    facts: dict[str, str] = {}
+    for name, text in facts_of(rule):
+        facts[name] = f"{facts[name]} {text}" if name in facts else text
+    lines = [f"# {rule.code}", "", f"{rule.text}", ""]
+    lines += [f"*{number}{_GROUPS.get(group_of(rule), _BYTES)}*"]
+    for name in ("must be", "advice", "test it by"):
+        if name in facts:
+            lines += ["", f"**{_TITLES[name]}.** {_prose(facts.pop(name))}"]
+    if rule.causes:
+        lines += ["", "## Causes", "", "| cause | meaning |", "|---|---|"]
+        lines += [f"| `{cause}` | {_cell(CAUSES.get(cause, ''))} |" for cause in rule.causes]
+    if rule.wrong:
+        titles = ("Breaks the rule", "Keeps the rule") if rule.accuses else ("Is noted", "Is not noted")
+        for title, exchanges in zip(titles, (rule.wrong, rule.right), strict=True):
+            if exchanges:
+                lines += ["", f"## {title}", "", "```text", *exchanges.split("; "), "```"]
+        lines += ["", f"{legend(rule)}."]
+    lines += ["", "## How it is judged", "", "| | |", "|---|---|"]
+    lines += [f"| {_TITLES[name]} | {_cell(_linked(text))} |" for name, text in facts.items()]
+    lines += ["", "## Find it", "", "```sh", f"kshark check trace.pcap --select {rule.code} --details {rule.code}", "```"]
+    return "\n".join([*lines, ""])
+
+
+def _linked(text: str) -> str:
+    for pattern, link in _TICKETS:
+        text = re.sub(pattern, link, text)
+    return _prose(text) if "](" not in text else text
+
+
+def _prose(text: str) -> str:
+    """Return text in which no character means Markdown or HTML."""
+    return re.sub(r"([\\`*_<>\[\]])", r"\\\1", text)
+
+
+def _cell(text: str) -> str:
+    return (text if "\\" in text or "](" in text else _prose(text)).replace("|", "\\|")
