@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import doctest
 import re
 import shlex
 from functools import cache
@@ -13,6 +14,7 @@ import pytest
 
 from kshark.cli import COMMANDS
 from kshark.cli.parser import Parser
+from kshark.output.catalogue import CODES
 from kshark_spark import cli as spark
 from tests.pages import ELLIPSIS, Folder, Shown, documents, fits, live_options, shown
 from tests.shared import ROOT
@@ -70,23 +72,31 @@ def _options(parser: argparse.ArgumentParser) -> frozenset[str]:
     return frozenset(option for action in parser._actions for option in action.option_strings)
 
 
-def used(page: Path) -> list[tuple[str, str]]:
-    """Return command and option of every kshark in the blocks of a page."""
+def typed(page: Path) -> list[list[str]]:
+    """Return the words of every kshark command in the blocks and tables of a page, without arguments in quotes."""
+    text = page.read_text()
+    blocks = [re.sub(r"\\\n", " ", block) for block in _SHELL_BLOCK.findall(text)]
     found = []
-    for block in _SHELL_BLOCK.findall(page.read_text()):
-        for name, rest in re.findall(r"\b(kshark(?:-spark)?) ([^\n|>;)&]*)", re.sub(r"\\\n", " ", block)):
+    for block in [*blocks, *re.findall(r"`(kshark[^`\n]*)`", text)]:
+        for name, rest in re.findall(r"\b(kshark(?:-spark)?) ([^\n|>;)&]*)", block):
             words = re.sub(r"'[^']*'|\"[^\"]*\"|\s#.*", " ''", rest).split()
             command = name if name == "kshark-spark" else words[0] if words else ""
-            if name == "kshark" and command not in COMMANDS:
-                continue  # kshark FILE, or a name in a manifest
-            options = [word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word)]
-            found += [(command, option) for option in options]
+            if command in COMMANDS or name == "kshark-spark":  # else kshark FILE, or a name in a manifest
+                found.append([command, *words])
     return found
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if used(page)], ids=name_of)
-def test_options_in_the_page_exist(page: Path) -> None:
-    assert [(command, option) for command, option in used(page) if option not in options_of(command)] == []
+@pytest.mark.parametrize("page", [page for page in PAGES if typed(page)], ids=name_of)
+def test_options_and_codes_in_the_page_exist(page: Path) -> None:
+    wrong = []
+    for command, *words in typed(page):
+        for word, value in zip(words, [*words[1:], ""], strict=True):
+            option = word.partition("=")[0]
+            if re.match(r"--?[a-zA-Z]", word) and option not in options_of(command):
+                wrong.append(f"{command} has no option {option}")
+            if option in ("--select", "--ignore", "--details", "--require"):
+                wrong += [f"no code {code}" for code in value.split(",") if code not in (*CODES, "CODE", "...", "all")]
+    assert wrong == []
 
 
 def test_an_untrue_page_is_found(tmp_path: Path) -> None:
@@ -110,3 +120,27 @@ def test_lines_left_out() -> None:
     assert not fits(["a"], ("a", ELLIPSIS, "a"))
     with pytest.raises(ValueError, match="one place"):
         fits([], (ELLIPSIS, ELLIPSIS))
+
+
+def test_queries_of_the_page_about_tables_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="it needs DuckDB (pip install duckdb)")
+    folder = Folder(tmp_path)
+    folder.run(Shown(0, "kshark export captures/share-restart.pcap -o tables -q", ()))
+    views = folder.run(Shown(0, "kshark explain tables --sql", ())) or []
+    queries = re.findall(r"^```sql\n(.*?)^```$", (ROOT / "docs" / "tables.md").read_text(), re.M | re.S)
+    assert len(queries) >= 4
+    monkeypatch.chdir(tmp_path / "tables")
+    database = duckdb.connect()
+    database.execute("\n".join(views))
+    assert [query for query in queries if not database.execute(query).fetchall()] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "\n```pycon\n" in page.read_text()], ids=name_of)
+def test_python_prints_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Folder(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    session = "\n".join(re.findall(r"^```pycon\n(.*?)^```$", page.read_text(), re.M | re.S))
+    example = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
+    printed: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(example, out=printed.append)
+    assert "".join(printed) == ""
