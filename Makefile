@@ -86,7 +86,7 @@ $(VENV)/.bench: $(VENV)/.ready
 	@touch $@
 
 docs: setup $(VENV)/.docs
-	$(BIN)/python -m mkdocs build --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open out/site/index.html"
 
 $(VENV)/.docs: $(VENV)/.ready

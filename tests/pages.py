@@ -3,8 +3,7 @@
     python -m tests.pages docs/tour.md      writes what the commands print today into the page; read the difference
 
 A page's commands run in its order, in a folder with `captures/` (a link) and the captures of STANDINS. `...` alone on a
-line stands for any lines. A command without lines below it must only succeed, which for kshark is exit code 0 or 1.
-`kshark live` is not run: it needs an interface, so that only its options are checked.
+line stands for any lines. A command without lines below it must only succeed, which for kshark is exit code 0, 1 or 3.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -36,7 +36,9 @@ STANDINS: Final = {
 #: What makes a command one of a shell.
 _SHELL: Final = re.compile(r"[|<>;]|&&|\$\?|^cat |^ls |^cd ")
 #: Programs besides kshark that pages may run; they end by themselves.
-_PROGRAMS: Final = frozenset("kshark jq duckdb tshark cat ls cd head tail grep sort uniq wc cut echo".split())
+_PROGRAMS: Final = frozenset(
+    ("kshark", "jq", "duckdb", "tshark", "cat", "ls", "cd", "head", "tail", "grep", "sort", "uniq", "wc", "cut", "echo")
+)
 _BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 ELLIPSIS: Final = "..."
 
@@ -52,6 +54,12 @@ class Shown:
     @property
     def words(self) -> list[str]:
         return shlex.split(self.command, comments=True)
+
+    @property
+    def is_run(self) -> bool:
+        """False for make, and for `kshark live`, also under sudo: it needs an interface and never ends."""
+        words = self.words
+        return words[0] != "make" and ("kshark", "live") not in pairwise(words)
 
 
 def documents() -> list[Path]:
@@ -95,7 +103,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.code = 0
+        self.code, self.notes = 0, ""
         (path / "captures").symlink_to(CAPTURES)
         for name, capture in STANDINS.items():
             (path / name).symlink_to(CAPTURES / capture)
@@ -128,7 +136,8 @@ class Folder:
     def _shell(self, command: str) -> list[str] | None:
         programs = {part.split()[0] for part in re.split(r"\|\|?|&&|;", re.sub(r"'[^']*'", "''", command))}
         if programs - _PROGRAMS:
-            raise ValueError(f"a test cannot run {', '.join(sorted(programs - _PROGRAMS))}: use a block of sh for: {command}")
+            foreign = ", ".join(sorted(programs - _PROGRAMS))
+            raise ValueError(f"a test cannot run {foreign}: move this to a block of sh: {command}")
         if any(shutil.which(name, path=self._environment["PATH"]) is None for name in programs - {"cd", "echo"}):
             return None
         done = subprocess.run(
@@ -144,38 +153,24 @@ class Folder:
         return _trimmed(done.stdout.split("\n"))
 
 
-def live_options(words: list[str]) -> list[str] | None:
-    """Return the options of a `kshark live`, also under sudo; None for another command."""
-    with contextlib.suppress(ValueError):
-        at = words.index("kshark")
-        if words[at + 1 : at + 2] == ["live"]:
-            return words[at + 2 :]
-    return None
-
-
 def updated(text: str, folder: Folder) -> str:
     """Return a page with what its commands print today. Lines that it leaves out stay left out."""
     lines, moved = text.split("\n"), 0
-    for shown_ in shown(text):
-        if live_options(shown_.words) is not None or not shown_.output:
-            if live_options(shown_.words) is None:
-                folder.run(shown_)
-                if folder.code not in (0, 1):
-                    print(f"line {shown_.line}: {shown_.command}: exit code {folder.code}: {folder.notes}")
+    for command in shown(text):
+        output = folder.run(command) if command.is_run else None
+        if folder.code not in (0, 1, 3):
+            print(f"line {command.line}: {command.command}: exit code {folder.code}: {folder.notes}")
+        if output is None or not command.output:
             continue
-        output = folder.run(shown_)
-        if output is None:
-            print(f"line {shown_.line}: {shown_.command}: not here")
-            continue
-        if ELLIPSIS in shown_.output and shown_.output != (ELLIPSIS,):
-            at = shown_.output.index(ELLIPSIS)
-            tail = len(shown_.output) - at - 1
+        if ELLIPSIS in command.output and command.output != (ELLIPSIS,):
+            at = command.output.index(ELLIPSIS)
+            tail = len(command.output) - at - 1
             output = [*output[:at], ELLIPSIS, *(output[-tail:] if tail else [])]
-        start = shown_.line - 1 + moved
+        start = command.line - 1 + moved
         while lines[start].endswith("\\"):
             start += 1
-        lines[start + 1 : start + 1 + len(shown_.output)] = output
-        moved += len(output) - len(shown_.output)
+        lines[start + 1 : start + 1 + len(command.output)] = output
+        moved += len(output) - len(command.output)
     return "\n".join(lines)
 
 

@@ -1,7 +1,7 @@
 """Pages that mkdocs makes from the catalogue, and links that leave docs/: a hook of mkdocs.yml.
 
-`rules/` has an index and a page for each rule and event, made from its row; `changes.md` is CHANGELOG.md. Links of pages
-to files outside docs/ lead to the repository. Run by `make docs`.
+`rules/` has an index and a page for each rule and event, made from its row; `changes.md` is CHANGELOG.md. Links to
+files outside docs/ lead to the repository. Run by `make docs`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 REPOSITORY: Final = "https://github.com/kshark/kshark/blob/main/"
 #: Pages of the site that are files of the repository elsewhere.
 COPIES: Final = {"changes.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+#: Pages of the site that stand for a file of the repository: a link to the file leads to the page.
+_STANDS_FOR: Final = {**COPIES, "rules/index.md": "tests/analysis/rules/CATALOGUE.md"}
 #: Headings of the index, by the group of a rule, in its order.
 _GROUPS: Final = {
     "event": "Events: what happened to a broker, a connection, a topic or a member",
@@ -44,6 +46,8 @@ _TICKETS: Final = (
     (r"\b(KAFKA-\d+)\b", r"[\1](https://issues.apache.org/jira/browse/\1)"),
     (r"\b([\w.-]+/[\w.-]+)#(\d+)\b", r"[\1#\2](https://github.com/\1/issues/\2)"),
 )
+#: Columns of a line that fits into a page; tables may be wider.
+_LINE: Final = 110
 _TITLES: Final = {
     "must be": "Must be",
     "advice": "What to do",
@@ -72,7 +76,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Let links to files outside docs/ lead to the repository."""
-    return with_links(markdown, page.file.src_uri)
+    return wrapped(with_links(markdown, page.file.src_uri))
+
+
+def wrapped(markdown: str) -> str:
+    """Mark blocks of output with long sentences, which the style sheet wraps; tables keep their lines."""
+
+    def marked(block: re.Match[str]) -> str:
+        sentences = [line for line in block[1].split("\n") if len(line) > _LINE and "  " not in line.strip()]
+        return f"``` {{ .console .wrapped }}\n{block[1]}```" if sentences else block[0]
+
+    return re.sub(r"^```console\n(.*?)^```$", marked, markdown, flags=re.M | re.S)
 
 
 def pages() -> Iterator[tuple[str, str]]:
@@ -97,7 +111,7 @@ def with_links(markdown: str, name: str) -> str:
         if not target or re.match(r"[a-z][a-z+.-]*:", target):
             return link[0]
         path = os.path.normpath(source.parent / target)
-        inside = next((page for page, copy in COPIES.items() if copy == path), None)
+        inside = next((page for page, copy in _STANDS_FOR.items() if copy == path), None)
         if inside is None and path.startswith("docs/"):
             inside = path.removeprefix("docs/")
         if inside is not None:
@@ -108,9 +122,7 @@ def with_links(markdown: str, name: str) -> str:
 
     code = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)$|`[^`\n]*`)", re.M | re.S)
     parts = code.split(markdown)
-    return "".join(
-        part if index % 2 else re.sub(r"(\])\(([^)\s]+)\)", led, part) for index, part in enumerate(parts)
-    )
+    return "".join(part if index % 2 else re.sub(r"(\])\(([^)\s]+)\)", led, part) for index, part in enumerate(parts))
 
 
 def index() -> str:
@@ -122,17 +134,17 @@ def index() -> str:
     lines = [
         "# Rules",
         "",
-        f"kshark knows {len(EVERY_RULE)} rules and events. {accusing} of them can end in a **violation**: the capture proves that "
-        "a rule of the protocol was broken, and the exit code is 1. The others note what happened. The same text, "
-        "without a browser: `kshark explain CODE`, `kshark explain rules`.",
+        f"kshark knows {len(EVERY_RULE)} rules and events. {accusing} of them can end in a **violation**: the capture "
+        "proves that a rule of the protocol was broken, and the exit code is 1. The others note what happened. The same "
+        "text, without a browser: `kshark explain CODE`, `kshark explain rules`.",
         "",
         "*V* violation, *U* unknown where the capture cannot prove it, *N* note: no rule was broken.",
     ]
     for title, rules in groups.items():
-        lines += ["", f"## {title}", "", "| rule | code | may blame | verdicts | |", "|--:|---|---|---|---|"]
+        lines += ["", f"## {title}", "", "| code | | may blame | verdicts | rule |", "|---|---|---|---|---|"]
         lines += [
-            f"| {rule.number or ''} | [{rule.code}]({rule.code}.md) | {', '.join(rule.blame)} "
-            f"| {' '.join(verdict[0].upper() for verdict in rule.verdicts)} | {_cell(rule.text)} |"
+            f"| [{rule.code}]({rule.code}.md) | {_cell(rule.text)} | {', '.join(rule.blame)} "
+            f"| {' '.join(verdict[0].upper() for verdict in rule.verdicts)} | {rule.number or ''} |"
             for rule in rules
         ]
     return "\n".join([*lines, ""])
@@ -160,7 +172,7 @@ def rule_page(rule: Rule) -> str:
         lines += ["", f"{legend(rule)}."]
     lines += ["", "## How it is judged", "", "| | |", "|---|---|"]
     lines += [f"| {_TITLES[name]} | {_cell(_linked(text))} |" for name, text in facts.items()]
-    lines += ["", "## Find it", "", "```sh", f"kshark check trace.pcap --select {rule.code} --details {rule.code}", "```"]
+    lines += ["", "## Find it", "", "```sh", f"kshark check trace.pcap --select {rule.code} -V", "```"]
     return "\n".join([*lines, ""])
 
 
