@@ -33,7 +33,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_site_has_a_page_for_each_rule(built: Path) -> None:
-    assert {page.stem for page in (built / "rules").glob("*.html")} == {"index", *(rule.code for rule in EVERY_RULE)}
+    assert {page.stem for page in (built / "rules").glob("*.html")} == {
+        "index",
+        "bytes",
+        *(rule.code for rule in EVERY_RULE),
+    }
 
 
 def test_the_site_loads_nothing_from_elsewhere(built: Path) -> None:
@@ -66,6 +70,16 @@ def test_a_rule_s_page_says_what_explain_says() -> None:
     assert "[KAFKA-19950](https://issues.apache.org/jira/browse/KAFKA-19950)" in page
     for rule in EVERY_RULE:
         assert f"[{rule.code}]({rule.code}.md)" in pages["rules/index.md"]
+
+
+def test_a_rule_s_page_leads_to_real_traffic() -> None:
+    named = {path for paths in site.shown_by().values() for path in paths}
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    assert (
+        "\nkshark check captures/adv-epochs.pcap --select TWO_COUNTERS -V "
+        in dict(site.pages())["rules/TWO_COUNTERS.md"]
+    )
 
 
 def test_a_ticket_elsewhere_is_a_link_too() -> None:

@@ -9,11 +9,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import cache
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from kshark.analysis.rules.causes import CAUSES
-from kshark.output.catalogue import EVERY_RULE, group_of
+from kshark.anomaly import CATALOGUE
+from kshark.output.catalogue import EVERY_RULE, JUDGED_BY, group_of
 from kshark.output.entries import facts_of, legend
 
 if TYPE_CHECKING:
@@ -24,11 +28,12 @@ if TYPE_CHECKING:
     from kshark.analysis import Rule
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+CATALOGUE_PAGE: Final = ROOT / "tests" / "analysis" / "rules" / "CATALOGUE.md"
 REPOSITORY: Final = "https://github.com/kshark/kshark/blob/main/"
 #: Pages of the site that are files of the repository elsewhere.
 COPIES: Final = {"changes.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 #: Pages of the site that stand for a file of the repository: a link to the file leads to the page.
-_STANDS_FOR: Final = {**COPIES, "rules/index.md": "tests/analysis/rules/CATALOGUE.md"}
+_STANDS_FOR: Final = {**COPIES, "rules/index.md": str(CATALOGUE_PAGE.relative_to(ROOT))}
 #: Headings of the index, by the group of a rule, in its order.
 _GROUPS: Final = {
     "event": "Events: what happened to a broker, a connection, a topic or a member",
@@ -68,7 +73,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     from mkdocs.structure.files import File, InclusionLevel
 
     for name, content in pages():
-        listed = name in ("rules/index.md", *COPIES)
+        listed = name in ("rules/index.md", "rules/bytes.md", *COPIES)
         inclusion = InclusionLevel.INCLUDED if listed else InclusionLevel.NOT_IN_NAV
         files.append(File.generated(config, name, content=content, inclusion=inclusion))
     return files
@@ -92,6 +97,7 @@ def wrapped(markdown: str) -> str:
 def pages() -> Iterator[tuple[str, str]]:
     """Return name and Markdown of every page that is made."""
     yield "rules/index.md", index()
+    yield "rules/bytes.md", oddities()
     for rule in EVERY_RULE:
         yield f"rules/{rule.code}.md", rule_page(rule)
     for name, source in COPIES.items():
@@ -135,8 +141,8 @@ def index() -> str:
         "# Rules",
         "",
         f"kshark knows {len(EVERY_RULE)} rules and events. {accusing} of them can end in a **violation**: the capture "
-        "proves that a rule of the protocol was broken, and the exit code is 1. The others note what happened. The same "
-        "text, without a browser: `kshark explain CODE`, `kshark explain rules`.",
+        "proves that a rule of the protocol was broken, and the exit code is 1. The others note what happened. "
+        "The same text, without a browser: `kshark explain CODE`, `kshark explain rules`.",
         "",
         "*V* violation, *U* unknown where the capture cannot prove it, *N* note: no rule was broken.",
     ]
@@ -150,13 +156,45 @@ def index() -> str:
     return "\n".join([*lines, ""])
 
 
+def oddities() -> str:
+    """Return the page of the weirds: facts about bytes, by the stage that finds them."""
+    lines = [
+        "# Oddities of bytes",
+        "",
+        "What is odd about the bytes of a capture gets a code, too. It may be the fault of the capture, so that it "
+        "accuses nobody; some are judged by a rule. `kshark check` prints them as notes on the capture.",
+    ]
+    for group, entries in groupby(CATALOGUE.values(), key=attrgetter("group")):
+        lines += ["", f"## {group}", "", "| code | | what to do |", "|---|---|---|"]
+        for entry in entries:
+            judged = JUDGED_BY.get(entry.code)
+            advice = _cell(entry.advice) if judged is None else f"judged as [{judged.code}]({judged.code}.md)"
+            lines.append(f"| `{entry.code}` | {_cell(entry.text)} | {advice} |")
+    return "\n".join([*lines, ""])
+
+
+@cache
+def shown_by() -> dict[str, list[str]]:
+    """Return at most two bundled captures by the code of a rule with a finding there (the page beside its tests)."""
+    rows = [[cell.strip() for cell in row.split("|")] for row in CATALOGUE_PAGE.read_text().splitlines()]
+    head = next(index for index, row in enumerate(rows) if "captures" in row)
+    code, captures = rows[head].index("code"), rows[head].index("captures")
+    named = {row[code]: re.sub(r" and \d+ more$", "", row[captures]) for row in rows[head + 2 :] if len(row) > captures}
+    return {rule: [_file_of(name) for name in names.split(", ")] for rule, names in named.items() if names}
+
+
+def _file_of(name: str) -> str:
+    """Return the path of a bundled capture."""
+    return next(f"captures/{path.name}" for path in (ROOT / "captures").glob(f"{name}.pcap*"))
+
+
 def rule_page(rule: Rule) -> str:
     """Return the page of a rule: what it demands, causes, requests that break and keep it, evidence, tickets."""
     number = f"Rule {rule.number} · " if rule.number is not None else ""
     facts: dict[str, str] = {}
     for name, text in facts_of(rule):
         facts[name] = f"{facts[name]} {text}" if name in facts else text
-    lines = [f"# {rule.code}", "", f"{rule.text}", ""]
+    lines = [f"# {rule.code}", "", _prose(rule.text), ""]
     lines += [f"*{number}{_GROUPS.get(group_of(rule), _BYTES)}*"]
     for name in ("must be", "advice", "test it by"):
         if name in facts:
@@ -172,7 +210,11 @@ def rule_page(rule: Rule) -> str:
         lines += ["", f"{legend(rule)}."]
     lines += ["", "## How it is judged", "", "| | |", "|---|---|"]
     lines += [f"| {_TITLES[name]} | {_cell(_linked(text))} |" for name, text in facts.items()]
-    lines += ["", "## Find it", "", "```sh", f"kshark check trace.pcap --select {rule.code} -V", "```"]
+    lines += ["", "## Find it", "", "```sh", f"kshark check trace.pcap --select {rule.code} -V"]
+    lines += [
+        f"kshark check {path} --select {rule.code} -V     # real traffic" for path in shown_by().get(rule.code, [])
+    ]
+    lines.append("```")
     return "\n".join([*lines, ""])
 
 
