@@ -6,6 +6,8 @@ import argparse
 import doctest
 import re
 import shlex
+import shutil
+import subprocess
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +19,7 @@ from kshark.cli.parser import Parser
 from kshark.output.catalogue import CODES
 from kshark_spark import cli as spark
 from tests.pages import ELLIPSIS, Folder, Shown, documents, fits, shown
+from tests.patience import PATIENCE_S
 from tests.shared import ROOT
 
 PAGES = documents()
@@ -143,3 +146,17 @@ def test_python_prints_what_the_page_shows(page: Path, tmp_path: Path, monkeypat
     printed: list[str] = []
     doctest.DocTestRunner(verbose=False).run(example, out=printed.append)
     assert "".join(printed) == ""
+
+
+def test_capture_filters_in_the_pages_compile() -> None:
+    """Those of tcpdump, dumpcap and `kshark live -f`, and those named in tables."""
+    if shutil.which("tcpdump") is None:
+        pytest.skip("it needs tcpdump")
+    texts = [page.read_text() for page in PAGES]
+    filters = {found for text in texts for found in re.findall(r"'((?:tcp|udp) port [^'\n]*)'", text)}
+    filters |= {found for text in texts for found in re.findall(r"`((?:(?:tcp|udp) port|proto) [^`\n]*)`", text)}
+    assert len(filters) >= 5
+    for each in sorted(filters):
+        command = ["tcpdump", "-d", "-y", "EN10MB", each]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        assert done.returncode == 0, f"{each}: {done.stderr}"

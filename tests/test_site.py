@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kshark.anomaly import CATALOGUE
 from kshark.output.catalogue import CODES, EVERY_RULE
 from tests.patience import PATIENCE_S
 from tests.shared import ROOT
@@ -110,6 +111,11 @@ def test_long_sentences_of_output_are_wrapped_and_tables_are_not() -> None:
     sentence, row = "a sentence " * 20, "a  table " * 20
     assert site.wrapped(f"```console\n$ x\n{sentence}\n```") == f"``` {{ .console .wrapped }}\n$ x\n{sentence}\n```"
     assert site.wrapped(f"```console\n$ x\n{row}\n```") == f"```console\n$ x\n{row}\n```"
+
+
+def test_all_oddities_of_bytes_are_listed() -> None:
+    page = dict(site.pages())["rules/bytes.md"]
+    assert [code for code in CATALOGUE if f"| `{code}` |" not in page] == []
 
 
 def test_codes_that_pages_name_exist() -> None:

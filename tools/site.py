@@ -10,8 +10,6 @@ import os
 import re
 from collections.abc import Iterator
 from functools import cache
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -44,6 +42,18 @@ _GROUPS: Final = {
     "generation": "Generations, member epochs and instance ids",
     "persister": "Stored state of share partitions",
     "exchange": "Single requests and their responses",
+    "records": "Record batches",
+}
+#: Headings of the oddities of bytes, by the stage that finds them.
+_STAGES: Final = {
+    "capture": "Files",
+    "link": "Packets",
+    "reassembly": "TCP",
+    "proxy": "PROXY headers",
+    "tls": "TLS",
+    "framing": "Frames",
+    "exchange": "Requests and responses",
+    "codec": "Bodies",
     "records": "Record batches",
 }
 _BYTES: Final = "Bytes, frames and connections"
@@ -88,7 +98,8 @@ def wrapped(markdown: str) -> str:
     """Mark blocks of output with long sentences, which the style sheet wraps; tables keep their lines."""
 
     def marked(block: re.Match[str]) -> str:
-        sentences = [line for line in block[1].split("\n") if len(line) > _LINE and "  " not in line.strip()]
+        long = [line.strip() for line in block[1].split("\n") if len(line) > _LINE]
+        sentences = long and all("  " not in line for line in long)
         return f"``` {{ .console .wrapped }}\n{block[1]}```" if sentences else block[0]
 
     return re.sub(r"^```console\n(.*?)^```$", marked, markdown, flags=re.M | re.S)
@@ -164,8 +175,9 @@ def oddities() -> str:
         "What is odd about the bytes of a capture gets a code, too. It may be the fault of the capture, so that it "
         "accuses nobody; some are judged by a rule. `kshark check` prints them as notes on the capture.",
     ]
-    for group, entries in groupby(CATALOGUE.values(), key=attrgetter("group")):
-        lines += ["", f"## {group}", "", "| code | | what to do |", "|---|---|---|"]
+    for group, title in _STAGES.items():
+        entries = [entry for entry in CATALOGUE.values() if entry.group == group]
+        lines += ["", f"## {title}", "", "| code | | what to do |", "|---|---|---|"]
         for entry in entries:
             judged = JUDGED_BY.get(entry.code)
             advice = _cell(entry.advice) if judged is None else f"judged as [{judged.code}]({judged.code}.md)"
