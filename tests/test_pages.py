@@ -18,7 +18,7 @@ from kshark.cli import COMMANDS
 from kshark.cli.parser import Parser
 from kshark.output.catalogue import CODES
 from kshark_spark import cli as spark
-from tests.pages import ELLIPSIS, Folder, Shown, documents, fits, shown
+from tests.pages import ELLIPSIS, STANDINS, Folder, Shown, documents, fits, shown
 from tests.patience import PATIENCE_S
 from tests.shared import ROOT
 
@@ -160,3 +160,26 @@ def test_capture_filters_in_the_pages_compile() -> None:
         command = ["tcpdump", "-d", "-y", "EN10MB", each]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert done.returncode == 0, f"{each}: {done.stderr}"
+
+
+def within(page: Path) -> list[str]:
+    """Return the commands in sentences and tables of a page that name a capture of the reader's own."""
+    return [
+        command
+        for command in re.findall(r"`(kshark [^`\n]*)`", page.read_text())
+        if any(word in STANDINS for word in shlex.split(command)) and "..." not in command
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if within(page)], ids=name_of)
+def test_commands_in_sentences_and_tables_run(page: Path, tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    wrong = [difference_of(folder, Shown(0, command, ())) for command in within(page)]
+    assert [text for text in wrong if text] == []
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text()
+    names = [str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")]
+    assert [name for name in names if f": {name}\n" not in menu] == []
