@@ -98,6 +98,11 @@ def fits(output: list[str], expected: tuple[str, ...]) -> bool:
     return output[:at] == head and (not tail or output[-len(tail) :] == tail) and len(output) >= len(head) + len(tail)
 
 
+def pictures(text: str) -> list[str]:
+    """Return the names of a page's pictures. One that a command of the page writes is a copy of what it writes."""
+    return re.findall(r"!\[[^]]*\]\(([^)/]+)\)", text)
+
+
 class Folder:
     """The folder in which the commands of a page run."""
 
@@ -179,3 +184,5 @@ if __name__ == "__main__":
         with tempfile.TemporaryDirectory() as place:
             page = Path(name)
             page.write_text(updated(page.read_text(), Folder(Path(place))))
+            for picture in pictures(page.read_text()):
+                shutil.copy(Path(place) / picture, page.parent)

@@ -18,7 +18,7 @@ from kshark.cli import COMMANDS
 from kshark.cli.parser import Parser
 from kshark.output.catalogue import CODES
 from kshark_spark import cli as spark
-from tests.pages import ELLIPSIS, STANDINS, Folder, Shown, documents, fits, shown
+from tests.pages import ELLIPSIS, STANDINS, Folder, Shown, documents, fits, pictures, shown
 from tests.patience import PATIENCE_S
 from tests.shared import ROOT
 
@@ -41,6 +41,8 @@ def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
         if command.is_run and (difference := difference_of(folder, command))
     ]
     assert wrong == []
+    for name in pictures(page.read_text()):
+        assert (tmp_path / name).read_bytes() == (page.parent / name).read_bytes(), name
 
 
 def difference_of(folder: Folder, command: Shown) -> str:
