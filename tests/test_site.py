@@ -107,6 +107,15 @@ def test_links_of_pages(page: str, link: str, led: str) -> None:
     assert site.with_links(f"see [it]({link}), not `[it]({link})`", page) == f"see [it]({led}), not `[it]({link})`"
 
 
+def test_codes_of_rules_lead_to_their_pages() -> None:
+    linked = "[`POISON_RECORD`](rules/POISON_RECORD.md)"
+    text = "see `POISON_RECORD` and `NO_RULE`"
+    assert site.with_rules(text, "tour.md") == f"see {linked} and `NO_RULE`"
+    assert site.with_rules("`POISON_RECORD`", "spark/README.md") == "[`POISON_RECORD`](../rules/POISON_RECORD.md)"
+    for kept in ("```sh\nkshark explain `POISON_RECORD`\n```", "[`POISON_RECORD`](x.md)", linked):
+        assert site.with_rules(kept, "tour.md") == kept
+
+
 def test_long_sentences_of_output_are_wrapped_and_tables_are_not() -> None:
     sentence, row = "a sentence " * 20, "a  table " * 20
     assert site.wrapped(f"```console\n$ x\n{sentence}\n```") == f"``` {{ .console .wrapped }}\n$ x\n{sentence}\n```"

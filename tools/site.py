@@ -57,6 +57,8 @@ _STAGES: Final = {
     "records": "Record batches",
 }
 _BYTES: Final = "Bytes, frames and connections"
+#: Blocks and spans of code.
+_CODE: Final = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)$|`[^`\n]*`)", re.M | re.S)
 _TICKETS: Final = (
     (r"\b(KAFKA-\d+)\b", r"[\1](https://issues.apache.org/jira/browse/\1)"),
     (r"\b([\w.-]+/[\w.-]+)#(\d+)\b", r"[\1#\2](https://github.com/\1/issues/\2)"),
@@ -91,7 +93,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Let links to files outside docs/ lead to the repository."""
-    return wrapped(with_links(markdown, page.file.src_uri))
+    name = page.file.src_uri
+    return wrapped(with_rules(with_links(markdown, name), name))
 
 
 def wrapped(markdown: str) -> str:
@@ -137,9 +140,22 @@ def with_links(markdown: str, name: str) -> str:
             place = REPOSITORY + path
         return f"{link[1]}({place}{'#' * bool(anchor)}{anchor})"
 
-    code = re.compile(r"(^(?:```|~~~).*?^(?:```|~~~)$|`[^`\n]*`)", re.M | re.S)
-    parts = code.split(markdown)
-    return "".join(part if index % 2 else re.sub(r"(\])\(([^)\s]+)\)", led, part) for index, part in enumerate(parts))
+    return "".join(
+        part if index % 2 else re.sub(r"(\])\(([^)\s]+)\)", led, part)
+        for index, part in enumerate(_CODE.split(markdown))
+    )
+
+
+def with_rules(markdown: str, name: str) -> str:
+    """Return a page in which `CODE` of a rule, outside of blocks and links, leads to the rule's page."""
+    rules = {rule.code for rule in EVERY_RULE}
+    to_rules = os.path.relpath("rules", PurePosixPath(name).parent)
+    parts = _CODE.split(markdown)
+    for index in range(1, len(parts), 2):
+        code = parts[index].strip("`")
+        if parts[index] == f"`{code}`" and code in rules and not parts[index + 1].startswith("]"):
+            parts[index] = f"[{parts[index]}]({to_rules}/{code}.md)"
+    return "".join(parts)
 
 
 def index() -> str:
