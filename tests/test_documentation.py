@@ -14,7 +14,7 @@ from kshark.anomaly import CATALOGUE
 from kshark.output.catalogue import CODES, EVERY_RULE
 from tests.patience import PATIENCE_S
 from tests.shared import ROOT
-from tools import site
+from tools import documentation
 
 NEEDS_MKDOCS = "it needs mkdocs (make docs installs it: pip install 'kshark[docs]')"
 
@@ -63,7 +63,7 @@ def test_relative_links_of_the_site_lead_to_its_files(built: Path) -> None:
 
 
 def test_a_rule_s_page_says_what_explain_says() -> None:
-    pages = dict(site.pages())
+    pages = dict(documentation.pages())
     page = pages["rules/SESSION_KILLED_BY_OLD_CONNECTION.md"]
     assert "**Must be.** A session ends with the connection that opened it, and not with an older one." in page
     assert "| `old_connection_closed` | an older connection of the member closed" in page
@@ -74,18 +74,18 @@ def test_a_rule_s_page_says_what_explain_says() -> None:
 
 
 def test_a_rule_s_page_leads_to_real_traffic() -> None:
-    named = {path for paths in site.shown_by().values() for path in paths}
+    named = {path for paths in documentation.shown_by().values() for path in paths}
     assert len(named) > 20
     assert [path for path in named if not (ROOT / path).exists()] == []
     assert (
         "\nkshark check captures/adv-epochs.pcap --select TWO_COUNTERS -V "
-        in dict(site.pages())["rules/TWO_COUNTERS.md"]
+        in dict(documentation.pages())["rules/TWO_COUNTERS.md"]
     )
 
 
 def test_a_ticket_elsewhere_is_a_link_too() -> None:
     tickets = {ticket for rule in EVERY_RULE for ticket in rule.tickets}
-    pages = "".join(text for _, text in site.pages())
+    pages = "".join(text for _, text in documentation.pages())
     assert [ticket for ticket in tickets if f"[{ticket}](https://" not in pages] == []
 
 
@@ -94,36 +94,48 @@ def test_a_ticket_elsewhere_is_a_link_too() -> None:
     [
         ("tour.md", "capturing.md#in-kubernetes", "capturing.md#in-kubernetes"),
         ("spark/README.md", "../tables.md", "../tables.md"),
-        ("live.md", "../captures/README.md", f"{site.REPOSITORY}captures/README.md"),
+        ("live.md", "../captures/README.md", f"{documentation.REPOSITORY}captures/README.md"),
         ("live.md", "../CHANGELOG.md", "changes.md"),
         ("spark/README.md", "../../tests/analysis/rules/CATALOGUE.md", "../rules/index.md"),
         ("changes.md", "docs/request-log.md", "request-log.md"),
-        ("changes.md", "kshark/link/README.md#what-is-read", f"{site.REPOSITORY}kshark/link/README.md#what-is-read"),
+        (
+            "changes.md",
+            "kshark/link/README.md#what-is-read",
+            f"{documentation.REPOSITORY}kshark/link/README.md#what-is-read",
+        ),
         ("live.md", "https://kafka.apache.org", "https://kafka.apache.org"),
         ("live.md", "#here", "#here"),
     ],
 )
 def test_links_of_pages(page: str, link: str, led: str) -> None:
-    assert site.with_links(f"see [it]({link}), not `[it]({link})`", page) == f"see [it]({led}), not `[it]({link})`"
+    assert (
+        documentation.with_links(f"see [it]({link}), not `[it]({link})`", page)
+        == f"see [it]({led}), not `[it]({link})`"
+    )
 
 
 def test_codes_of_rules_lead_to_their_pages() -> None:
     linked = "[`POISON_RECORD`](rules/POISON_RECORD.md)"
     text = "see `POISON_RECORD` and `NO_RULE`"
-    assert site.with_rules(text, "tour.md") == f"see {linked} and `NO_RULE`"
-    assert site.with_rules("`POISON_RECORD`", "spark/README.md") == "[`POISON_RECORD`](../rules/POISON_RECORD.md)"
+    assert documentation.with_rules(text, "tour.md") == f"see {linked} and `NO_RULE`"
+    assert (
+        documentation.with_rules("`POISON_RECORD`", "spark/README.md") == "[`POISON_RECORD`](../rules/POISON_RECORD.md)"
+    )
     for kept in ("```sh\nkshark explain `POISON_RECORD`\n```", "[`POISON_RECORD`](x.md)", linked):
-        assert site.with_rules(kept, "tour.md") == kept
+        assert documentation.with_rules(kept, "tour.md") == kept
 
 
 def test_long_sentences_of_output_are_wrapped_and_tables_are_not() -> None:
     sentence, row = "a sentence " * 20, "a  table " * 20
-    assert site.wrapped(f"```console\n$ x\n{sentence}\n```") == f"``` {{ .console .wrapped }}\n$ x\n{sentence}\n```"
-    assert site.wrapped(f"```console\n$ x\n{row}\n```") == f"```console\n$ x\n{row}\n```"
+    assert (
+        documentation.wrapped(f"```console\n$ x\n{sentence}\n```")
+        == f"``` {{ .console .wrapped }}\n$ x\n{sentence}\n```"
+    )
+    assert documentation.wrapped(f"```console\n$ x\n{row}\n```") == f"```console\n$ x\n{row}\n```"
 
 
 def test_all_oddities_of_bytes_are_listed() -> None:
-    page = dict(site.pages())["rules/bytes.md"]
+    page = dict(documentation.pages())["rules/bytes.md"]
     assert [code for code in CATALOGUE if f"| `{code}` |" not in page] == []
 
 
