@@ -12,6 +12,7 @@ import pytest
 
 from kshark.anomaly import CATALOGUE
 from kshark.output.catalogue import CODES, EVERY_RULE
+from kshark_dissectors.enums import ErrorCode
 from tests.patience import PATIENCE_S
 from tests.shared import ROOT
 from tools import documentation
@@ -139,10 +140,16 @@ def test_all_oddities_of_bytes_are_listed() -> None:
     assert [code for code in CATALOGUE if f"| `{code}` |" not in page] == []
 
 
+def test_every_error_of_kafka_has_a_section() -> None:
+    page = dict(documentation.pages())["errors.md"]
+    headings = re.findall(r"^## (-?\d+) (\w+)$", page, re.M)
+    assert headings == [(str(int(error)), error.name) for error in ErrorCode if error]
+    _, _, section = page.partition("## 123 INVALID_SHARE_SESSION_EPOCH")
+    assert "[EPOCH_REPLAY](rules/EPOCH_REPLAY.md)" in section.partition("\n## ")[0]
+
+
 def test_codes_that_pages_name_exist() -> None:
     """Words like POISON_RECORD; errors, APIs and settings of others have other forms or are listed by Kafka."""
-    from kshark_dissectors.enums import ErrorCode
-
     known = {*CODES, *(error.name for error in ErrorCode)}
     for name in ("tour.md", "on-call.md", "verdicts.md", "conformance.md", "ci.md"):
         prose = re.sub(r"```.*?```", "", (ROOT / "docs" / name).read_text(), flags=re.S)

@@ -11,12 +11,15 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kshark.analysis.rules.causes import CAUSES
 from kshark.anomaly import CATALOGUE
 from kshark.output.catalogue import EVERY_RULE, JUDGED_BY, group_of
 from kshark.output.entries import facts_of, legend
+from kshark.output.error_entries import error_object
+from kshark.registry import Registry
+from kshark_dissectors.enums import ErrorCode
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -85,7 +88,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     from mkdocs.structure.files import File, InclusionLevel
 
     for name, content in pages():
-        listed = name in ("rules/index.md", "rules/bytes.md", *COPIES)
+        listed = not name.startswith("rules/") or name in ("rules/index.md", "rules/bytes.md")
         inclusion = InclusionLevel.INCLUDED if listed else InclusionLevel.NOT_IN_NAV
         files.append(File.generated(config, name, content=content, inclusion=inclusion))
     return files
@@ -112,6 +115,7 @@ def pages() -> Iterator[tuple[str, str]]:
     """Return name and Markdown of every page that is made."""
     yield "rules/index.md", index()
     yield "rules/bytes.md", oddities()
+    yield "errors.md", errors()
     for rule in EVERY_RULE:
         yield f"rules/{rule.code}.md", rule_page(rule)
     for name, source in COPIES.items():
@@ -199,6 +203,35 @@ def oddities() -> str:
             advice = _cell(entry.advice) if judged is None else f"judged as [{judged.code}]({judged.code}.md)"
             lines.append(f"| `{entry.code}` | {_cell(entry.text)} | {advice} |")
     return "\n".join([*lines, ""])
+
+
+def errors() -> str:
+    """Return the page of Kafka's error codes: who sends each, why, what the client does, and rules."""
+    lines = [
+        "# Errors",
+        "",
+        "Every error code of Kafka. The same, without a browser: `kshark explain 123`, or its name.",
+    ]
+    registry = Registry()
+    for error in ErrorCode:
+        if error is not ErrorCode.NONE:
+            lines += _error(error_object(error, registry), registry)
+    return "\n".join([*lines, ""])
+
+
+def _error(error: dict[str, Any], registry: Registry) -> list[str]:
+    """Return the section of an error."""
+    retriable = "Retriable" if error["retriable"] else "Not retriable"
+    lines = ["", f"## {error['error_code']} {error['error']}", "", f"{_prose(error['meaning'])} *{retriable}.*"]
+    for cause in error["causes"]:
+        where = ", ".join([*(registry.name(key) for key in cause["api_keys"]), cause["level"]])
+        lines += [*([] if lines[-1].startswith("- ") else [""]), f"- *{where}:* {_prose(cause['cause'])}"]
+    lines += ["", f"**What the client does:** {_prose(error['remedy'])}."] if error["remedy"] else []
+    apis = error["apis"]
+    senders = "every API" if apis is None else ", ".join(api["api"] for api in apis)
+    lines += ["", f"**Sent by** {senders}."] if senders else []
+    rules = ", ".join(f"[{code}](rules/{code}.md)" for code in error["rules"])
+    return [*lines, "", f"**Explained by** {rules}."] if rules else lines
 
 
 @cache
