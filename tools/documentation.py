@@ -10,6 +10,8 @@ import os
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -223,9 +225,9 @@ def _error(error: dict[str, Any], registry: Registry) -> list[str]:
     """Return the section of an error."""
     retriable = "Retriable" if error["retriable"] else "Not retriable"
     lines = ["", f"## {error['error_code']} {error['error']}", "", f"{_prose(error['meaning'])} *{retriable}.*"]
-    for cause in error["causes"]:
-        where = ", ".join([*(registry.name(key) for key in cause["api_keys"]), cause["level"]])
-        lines += [*([] if lines[-1].startswith("- ") else [""]), f"- *{where}:* {_prose(cause['cause'])}"]
+    for (keys, level), causes in groupby(error["causes"], itemgetter("api_keys", "level")):
+        where = ", ".join([*(registry.name(key) or str(key) for key in keys), level])
+        lines += ["", f"*{where}*", "", *(f"- {_prose(cause['cause'])}" for cause in causes)]
     lines += ["", f"**What the client does:** {_prose(error['remedy'])}."] if error["remedy"] else []
     apis = error["apis"]
     senders = "every API" if apis is None else ", ".join(api["api"] for api in apis)
