@@ -22,6 +22,7 @@ EXAMPLES = (
     "kshark groups trace.pcap",
     "kshark groups trace.pcap -V --until +30s",
     "kshark groups trace.pcap -T json | jq '.operations[] | select(.outcome != \"done\")'",
+    "kshark groups trace.pcap --rebalances",
     "kshark groups trace.pcap -T json | jq '.members[] | select(.ended.how == \"fenced\")'",
 )
 
@@ -30,6 +31,11 @@ def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json")
     add_filter(parser, "only groups named in a request or response that passes the filter")
+    parser.add_argument(
+        "--rebalances",
+        action="store_true",
+        help="every rebalance: who caused it, how long it took and partitions stood still, and for whom it waited",
+    )
     parser.add_argument(
         "-V",
         dest="verbose",
@@ -40,8 +46,10 @@ def arguments(parser: Parser) -> None:
 
 def run(args: Namespace) -> int:
     read = Options(records=False, bodies=APIS | OFFSET_APIS | NAMING_APIS | {API_VERSIONS}, embedded=True)
-    # Headers of batches show how many offsets a Produce takes, and with that the ends of partitions.
-    for _ in each(args, replace(filtered(read, args), records="headers"), _show, stops=True):
+    # Headers of batches show how many offsets a Produce takes, and with that the ends of partitions. Records of the
+    # coordinators' logs stand beside the operations that wrote them.
+    opened = replace(filtered(read, args), records=args.verbose or "headers", payload=args.verbose)
+    for _ in each(args, opened, _show, stops=True):
         pass
     return 0
 
@@ -55,7 +63,7 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
             if changed and wanted is not None and isinstance(event, Exchange) and wanted.takes(event):
                 passed.update(changed)
     groups.close()
-    listed = groups.listed(names, None if wanted is None else passed)
+    listed = groups.listed(names, None if wanted is None else passed, rebalances=args.rebalances)
     if args.format == "json":
         sink.json([] if args.quiet else listed)
         return

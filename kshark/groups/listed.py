@@ -9,6 +9,7 @@ import msgspec
 
 from kshark.analysis import Moment
 from kshark.analysis.states.operations.listing import Operation
+from kshark.groups.rebalances.listing import Rebalance
 
 GroupType = Literal["share", "consumer", "classic", "streams"]
 #: The role of a Streams task: it does the work, it can take over, or it prepares for that.
@@ -183,7 +184,9 @@ class ListedGroup(msgspec.Struct):
     it. `operations`: administrative operations, in the order of their requests. `history_left_out`, `members_left_out`
     and `operations_left_out` count the dropped changes, members and operations. `cluster_id`: null if no Metadata
     answer has it. `not_captured`: the missing parts of a share group's traffic, and what is unknown without them.
-    `settings`: by name, as far as the capture shows them. `offsets`: by topic and partition, likewise.
+    `settings`: by name, as far as the capture shows them. `offsets`: by topic and partition, likewise. `unassigned`:
+    partitions of subscribed topics that no member has, if the assignments of all members are known. `rebalances` and
+    `rebalances_left_out`: only with `--rebalances`.
     """
 
     group_id: str
@@ -205,3 +208,6 @@ class ListedGroup(msgspec.Struct):
     not_captured: list[str] = []
     settings: list[GroupSetting] = []
     offsets: list[GroupOffset] = []
+    unassigned: list[Assigned] = []
+    rebalances: list[Rebalance] | msgspec.UnsetType = msgspec.UNSET
+    rebalances_left_out: int | msgspec.UnsetType = msgspec.UNSET
