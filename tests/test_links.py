@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.shared import ROOT
+from tools.documentation import REPOSITORY
 
-#: Where the repository is read: the README also stands where relative links lead nowhere.
-REPOSITORY = "https://github.com/kshark/kshark/blob/main/"
 #: What is no part of the repository, where git cannot tell.
 ELSEWHERE = {".venv", "out", "node_modules", "build", "dist", ".git"}
 
@@ -64,6 +63,7 @@ def anchors(path: Path) -> frozenset[str]:
 def dead_links(page: Path) -> list[str]:
     dead = []
     for target in targets(page.read_text()):
+        # The README has absolute links, since it also stands where relative ones lead nowhere.
         if re.match(r"[a-z][a-z+.-]*:", target) and not target.startswith(REPOSITORY):
             continue
         file, _, anchor = target.replace(REPOSITORY, "/").partition("#")
