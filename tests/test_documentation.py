@@ -13,6 +13,7 @@ import pytest
 from kshark.anomaly import CATALOGUE
 from kshark.output.catalogue import CODES, EVERY_RULE
 from kshark_dissectors.enums import ErrorCode
+from kshark_dissectors.kips import KIPS
 from tests.patience import PATIENCE_S
 from tests.shared import ROOT
 from tools import documentation
@@ -146,6 +147,15 @@ def test_every_error_of_kafka_has_a_section() -> None:
     assert headings == [(str(int(error)), error.name) for error in ErrorCode if error]
     _, _, section = page.partition("## 123 INVALID_SHARE_SESSION_EPOCH")
     assert "[EPOCH_REPLAY](rules/EPOCH_REPLAY.md)" in section.partition("\n## ")[0]
+
+
+def test_every_kip_has_a_section_to_which_rules_lead() -> None:
+    pages = dict(documentation.pages())
+    assert re.findall(r"^## KIP-(\d+)$", pages["kips.md"], re.M) == [str(number) for number in sorted(KIPS)]
+    section = pages["kips.md"].partition("## KIP-1222\n")[2].partition("\n## ")[0]
+    assert "- **APIs and versions:** ShareFetch 2, ShareAcknowledge 2" in section
+    assert "[RENEW_REFUSED](rules/RENEW_REFUSED.md)" in section
+    assert "| Source | [KIP-1222](../kips.md#kip-1222)" in pages["rules/RENEW_WITHOUT_FLAG.md"]
 
 
 def test_codes_that_pages_name_exist() -> None:

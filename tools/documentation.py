@@ -20,8 +20,10 @@ from kshark.anomaly import CATALOGUE
 from kshark.output.catalogue import EVERY_RULE, JUDGED_BY, group_of
 from kshark.output.entries import facts_of, legend
 from kshark.output.error_entries import error_object
+from kshark.output.kip_entries import kip_object
 from kshark.registry import Registry
 from kshark_dissectors.enums import ErrorCode
+from kshark_dissectors.kips import KIPS
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -118,6 +120,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "rules/index.md", index()
     yield "rules/bytes.md", oddities()
     yield "errors.md", errors()
+    yield "kips.md", kips()
     for rule in EVERY_RULE:
         yield f"rules/{rule.code}.md", rule_page(rule)
     for name, source in COPIES.items():
@@ -182,7 +185,7 @@ def index() -> str:
     for title, rules in groups.items():
         lines += ["", f"## {title}", "", "| code | | may blame | verdicts | rule |", "|---|---|---|---|---|"]
         lines += [
-            f"| [{rule.code}]({rule.code}.md) | {_cell(rule.text)} | {', '.join(rule.blame)} "
+            f"| [{rule.code}]({rule.code}.md) | {_prose(rule.text)} | {', '.join(rule.blame)} "
             f"| {' '.join(verdict[0].upper() for verdict in rule.verdicts)} | {rule.number or ''} |"
             for rule in rules
         ]
@@ -202,8 +205,8 @@ def oddities() -> str:
         lines += ["", f"## {title}", "", "| code | | what to do |", "|---|---|---|"]
         for entry in entries:
             judged = JUDGED_BY.get(entry.code)
-            advice = _cell(entry.advice) if judged is None else f"judged as [{judged.code}]({judged.code}.md)"
-            lines.append(f"| `{entry.code}` | {_cell(entry.text)} | {advice} |")
+            advice = _prose(entry.advice) if judged is None else f"judged as [{judged.code}]({judged.code}.md)"
+            lines.append(f"| `{entry.code}` | {_prose(entry.text)} | {advice} |")
     return "\n".join([*lines, ""])
 
 
@@ -236,6 +239,37 @@ def _error(error: dict[str, Any], registry: Registry) -> list[str]:
     return [*lines, "", f"**Explained by** {rules}."] if rules else lines
 
 
+def kips() -> str:
+    """Return the page of KIPs: the releases, APIs, errors and rules of each."""
+    lines = [
+        "# KIPs",
+        "",
+        "What each Kafka Improvement Proposal brought to the protocol. The same, without a browser: `kshark explain "
+        "KIP-932`.",
+    ]
+    registry = Registry()
+    for number in sorted(KIPS):
+        lines += _kip(kip_object(number, registry))
+    return "\n".join([*lines, ""])
+
+
+def _kip(kip: dict[str, Any]) -> list[str]:
+    """Return the section of a KIP."""
+    lines = ["", f"## {kip['kip']}", "", f"{_prose(kip['title'])}.", ""]
+    releases = [f"Kafka {one['release']}" + (f" ({one['stage']})" if one["stage"] else "") for one in kip["releases"]]
+    apis = [f"{api['api']} {api['versions'] or ''}".rstrip() for api in kip["apis"]]
+    errors = [f"[{one['error']}](errors.md#{one['error_code']}-{one['error'].lower()})" for one in kip["errors"]]
+    rules = [f"[{code}](rules/{code}.md)" for code in kip["rules"]]
+    facts = {
+        "Releases": releases,
+        "APIs and versions": apis,
+        "Errors": errors,
+        "Rules": rules,
+        "Changed by": kip["changed_by"],
+    }
+    return [*lines, *(f"- **{name}:** {', '.join(found)}" for name, found in facts.items() if found)]
+
+
 @cache
 def shown_by() -> dict[str, list[str]]:
     """Return at most two bundled captures by the code of a rule with a finding there (the page beside its tests)."""
@@ -264,7 +298,7 @@ def rule_page(rule: Rule) -> str:
             lines += ["", f"**{_TITLES[name]}.** {_prose(facts.pop(name))}"]
     if rule.causes:
         lines += ["", "## Causes", "", "| cause | meaning |", "|---|---|"]
-        lines += [f"| `{cause}` | {_cell(CAUSES.get(cause, ''))} |" for cause in rule.causes]
+        lines += [f"| `{cause}` | {_prose(CAUSES.get(cause, ''))} |" for cause in rule.causes]
     if rule.wrong:
         titles = ("Breaks the rule", "Keeps the rule") if rule.accuses else ("Is noted", "Is not noted")
         for title, exchanges in zip(titles, (rule.wrong, rule.right), strict=True):
@@ -272,7 +306,7 @@ def rule_page(rule: Rule) -> str:
                 lines += ["", f"## {title}", "", "```text", *exchanges.split("; "), "```"]
         lines += ["", f"{legend(rule)}."]
     lines += ["", "## How it is judged", "", "| | |", "|---|---|"]
-    lines += [f"| {_TITLES[name]} | {_cell(_linked(text))} |" for name, text in facts.items()]
+    lines += [f"| {_TITLES[name]} | {_linked(text)} |" for name, text in facts.items()]
     lines += ["", "## Find it", "", "```sh", f"kshark check trace.pcap --select {rule.code} -V"]
     lines += [
         f"kshark check {path} --select {rule.code} -V     # real traffic" for path in shown_by().get(rule.code, [])
@@ -282,15 +316,17 @@ def rule_page(rule: Rule) -> str:
 
 
 def _linked(text: str) -> str:
+    """Return text with links for its tickets and KIPs."""
+    text = _prose(text)
     for pattern, link in _TICKETS:
         text = re.sub(pattern, link, text)
-    return _prose(text) if "](" not in text else text
+    return re.sub(
+        r"\bKIP-(\d+)\b",
+        lambda kip: f"[{kip[0]}](../kips.md#kip-{kip[1]})" if int(kip[1]) in KIPS else kip[0],
+        text,
+    )
 
 
 def _prose(text: str) -> str:
     """Return text in which no character means Markdown or HTML."""
-    return re.sub(r"([\\`*_<>\[\]])", r"\\\1", text)
-
-
-def _cell(text: str) -> str:
-    return (text if "\\" in text or "](" in text else _prose(text)).replace("|", "\\|")
+    return re.sub(r"([\\`*_<>|\[\]])", r"\\\1", text)
