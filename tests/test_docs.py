@@ -114,7 +114,7 @@ def test_each_alert_says_what_is_wrong() -> None:
 
 
 def test_the_table_has_all_metrics_with_their_labels() -> None:
-    rows = re.findall(r"^\| (`kshark_[^|]*) \|([^|]*)\|", (DOCS / "live.md").read_text(), re.M)
+    rows = re.findall(r"^\| (`kshark_[^|]*) \|([^|]*)\|", (DOCS / "metrics.md").read_text(), re.M)
     found = {}
     for cell, labels in rows:
         names, each = re.findall(r"`(\w+)`", cell), labels.split(";")
@@ -170,18 +170,12 @@ def accepted(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-@pytest.mark.parametrize("page", ["live.md", "sidecar.md"])
+@pytest.mark.parametrize("page", ["live.md", "metrics.md", "sidecar.md"])
 def test_options_of_kshark_in_the_pages_exist(page: str) -> None:
     text = (DOCS / page).read_text()
     commands = re.findall(r"kshark live ((?:[^\n`\\]|\\\n)*)", text)
     named = {option for command in commands for option in re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", command)}
     alone = re.findall(r"`(-{1,2}[a-zA-Z][\w-]*)[^`]*`", text)
-    others = {"--network", "--reuid"}  # docker's and setpriv's
+    others = {"--network", "--reuid", "-k", "-G", "-W"}  # those of docker, setpriv, wireshark, tcpdump
     assert named | {*alone} - others
     assert (named | {*alone}) - others <= options_of_live()
-
-
-def test_the_readme_names_the_pages() -> None:
-    text = (ROOT / "README.md").read_text()
-    for name in ("docs/live.md", "docs/sidecar.md"):
-        assert f"]({name})" in text

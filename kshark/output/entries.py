@@ -75,17 +75,29 @@ def _weird_facts(entry: Entry) -> Iterator[Line]:
     )
 
 
+def facts_of(rule: Rule) -> list[tuple[str, str]]:
+    """Return what `kshark explain` says of a rule: names and sentences, without those that it has not."""
+    judges = "" if rule.machine is None else rule.machine.about
+    broken = rule.broken_by
+    facts = [
+        ("must be", rule.must),
+        ("advice", rule.advice),
+        ("test it by", rule.provoked_by),
+        ("judges", judges),
+        ("judges", " ".join(CATALOGUE[code].text for code in rule.weird)),
+        ("when", "" if broken is None else _when(rule, broken)),
+        ("verdict", _verdicts(rule)),
+        ("may blame", " or ".join(rule.blame) or "none"),
+        ("exit code", "1 on a violation" if rule.accuses else "0"),
+        ("reference", rule.source),
+        ("tickets", ", ".join(rule.tickets)),
+        ("rests on", _rests_on(rule)),
+    ]
+    return [(name, text) for name, text in facts if text]
+
+
 def _rule_facts(rule: Rule) -> Iterator[Line]:
-    yield from facts_lines(("must be", rule.must), ("advice", rule.advice), ("test it by", rule.provoked_by))
-    if rule.machine is not None:
-        yield from facts_lines(("judges", rule.machine.about))
-    if rule.weird:
-        yield from facts_lines(("judges", " ".join(CATALOGUE[code].text for code in rule.weird)))
-    if (broken := rule.broken_by) is not None:
-        yield from facts_lines(("when", _when(rule, broken)))
-    yield from facts_lines(("verdict", _verdicts(rule)), ("may blame", " or ".join(rule.blame) or "none"))
-    yield from facts_lines(("exit code", "1 on a violation" if rule.accuses else "0"), ("reference", rule.source))
-    yield from facts_lines(("tickets", ", ".join(rule.tickets)), ("rests on", _rests_on(rule)))
+    yield from facts_lines(*facts_of(rule))
     if rule.causes:
         yield []
         yield [("causes", API)]
@@ -102,10 +114,14 @@ def conversation_lines(rule: Rule) -> Iterator[Line]:
     if rule.wrong:
         bad, good = (("wrong", ERROR), ("right", GOOD)) if rule.accuses else (("noted", WARN), ("not noted", GOOD))
         yield from _beside((bad[0], rule.wrong.split("; "), bad[1]), (good[0], rule.right.split("; "), good[1]))
-        legend = "; ".join(
-            explanation for sign, explanation in _LEGEND.items() if re.search(sign, f"{rule.wrong}; {rule.right}")
-        )
-        yield from ([(line, DIM)] for line in textwrap.wrap(legend, _WIDTH))
+        yield from ([(line, DIM)] for line in textwrap.wrap(legend(rule), _WIDTH))
+
+
+def legend(rule: Rule) -> str:
+    """Return the meaning of the signs in a rule's exchanges."""
+    return "; ".join(
+        explanation for sign, explanation in _LEGEND.items() if re.search(sign, f"{rule.wrong}; {rule.right}")
+    )
 
 
 def _rests_on(rule: Rule) -> str:

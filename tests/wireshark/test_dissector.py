@@ -142,8 +142,8 @@ def test_an_unknown_version_has_its_header_only(script: Path) -> None:
     assert "transactional_id" not in done.stdout
 
 
-def test_the_readme_shows_what_tshark_prints(script: Path) -> None:
-    text = (ROOT / "README.md").read_text()
+def test_the_documentation_shows_what_tshark_prints(script: Path) -> None:
+    text = (ROOT / "docs" / "wireshark.md").read_text()
     (shown,) = re.findall(
         r"\n\$ tshark -X lua_script:\S+ -r captures/adv-epochs.pcap -Y '([^']*)'\n(.+?)\n\.\.\.\n", text, re.S
     )

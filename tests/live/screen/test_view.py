@@ -31,9 +31,9 @@ def test_the_screen_of_a_capture(shown: Shown) -> None:
     assert shown.text == shown.path.read_text()
 
 
-def test_the_readme_shows_one_of_them() -> None:
+def test_the_documentation_shows_one_of_them() -> None:
     lines_of = SHOWN[0].path.read_text().splitlines()
-    assert "\n".join([*lines_of[:15], lines_of[-1]]) in (ROOT / "README.md").read_text()
+    assert "\n".join([*lines_of[:15], lines_of[-1]]) in (ROOT / "docs" / "live.md").read_text()
 
 
 def member(name: str, group: str = "g", **fields: Any) -> Row:
