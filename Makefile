@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Otherwise each kshark that a test starts compiles its modules again, which takes a second.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-quick test-nightly test-live test-broker test-clients test-mutants fuzz lint bench bench-quick bench-spark clean help
+.PHONY: setup demo test test-quick test-nightly test-live test-broker test-clients test-mutants fuzz lint bench bench-quick bench-spark man clean help
 
 help:
 	@echo "make demo        a real share-group incident, from the packets to the verdict"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench       speed compared with tshark on the same files: 15 minutes; writes benchmarks/RESULTS.md"
 	@echo "make bench-quick the same on small files, one run: a minute"
 	@echo "make bench-spark kshark-spark compared with one process, up to 1 GB: 15 minutes; writes benchmarks/SPARK.md"
+	@echo "make man         the man page, from the commands: man/kshark.1"
 	@echo "make setup       the environment for all other targets (they run it)"
 
 setup: $(VENV)/.ready
@@ -83,6 +84,9 @@ bench-quick: setup $(VENV)/.bench
 $(VENV)/.bench: $(VENV)/.ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
+
+man: setup
+	$(BIN)/python -m tools.man
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info out

@@ -38,6 +38,11 @@ class Parser(argparse.ArgumentParser):
         self._options += action.option_strings
         return action
 
+    @property
+    def actions(self) -> list[argparse.Action]:
+        """The options and arguments, in the order of the help."""
+        return [*self._actions]
+
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         return self.parse_intermixed_args(words)
 
