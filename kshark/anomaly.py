@@ -58,7 +58,7 @@ _CAPTURE: Final = (
         advice="Nothing: the messages are the same as after reordercap (part of Wireshark). In JSON, frame is the number in the file."),
     _weird("LOG_LINES_UNREADABLE", "capture", "warn", "capture", "Lines of a request log that are no completed request with a time, or do not fit the API; they were skipped.", "Kafka: RequestConvertToJson",
         advice="Nothing if they belong to other loggers. Else check the layout of the log: each line needs a time (%d) and the whole message (%m)."),
-    _weird("LOGGED_TIMES", "capture", "note", "capture", "A request log: messages without packets, connection ends and records. Requests of different connections that are this close in time have no known order.", "Kafka: RequestChannel.updateRequestMetrics",
+    _weird("LOGGED_TIMES", "capture", "note", "capture", "A request log: messages alone, without the network, ends of connections, and records. Requests of different connections that are this close in time have no known order.", "Kafka: RequestChannel.updateRequestMetrics",
         advice="Nothing: what a log cannot show is unknown. Capture packets to see it (docs/request-log.md)."),
     _weird("PACKETS_DROPPED", "capture", "warn", "capture", "The kernel or interface dropped packets before they were captured.", "pcapng, section 4.6",
         advice="The dropped packets are missing here too: capture with a larger buffer (tcpdump -B 65536), a narrower filter, or onto a faster disk."),
@@ -132,7 +132,7 @@ _STREAM: Final = (
         advice="Read fewer connections at a time, and check which client begins large messages and does not finish them."),
     _weird("BYTES_SKIPPED", "framing", "warn", "capture", "Bytes skipped until the next message boundary was found.",
         advice="Nothing, if the connection is older than the capture. Otherwise check the report just before: a gap, or a damaged message."),
-    _weird("BODY_CUT", "exchange", "warn", "capture", "A message whose end the snap length cut off: its head and the fields before the cut were read.", "pcap file format",
+    _weird("BODY_CUT", "exchange", "warn", "capture", "A message whose end is missing, since the snap length cut it off or a request log does not have it: its head and the fields before were read.", "pcap file format",
         advice="Capture whole packets (tcpdump -s 0): rules that need the cut fields cannot judge."),
     _weird("RESYNC", "framing", "note", "capture", "This message's boundary was found inside the stream, after a gap or at the beginning of the capture: likely, not certain; no rule uses it as evidence.",
         advice="Begin the capture before the clients connect: then all message boundaries are certain, and rules can use the messages."),
@@ -170,6 +170,7 @@ _CODEC: Final = (
     _weird("VARINT_TOO_LONG", "codec", "error", "client", "A varint longer than its type allows."),
     _weird("TAG_LENGTH_MISMATCH", "codec", "error", "client", "A tagged field's content does not fill its stated length.", "KIP-482"),
     _weird("TAGS_UNSORTED", "codec", "warn", "client", "Tagged fields out of order, or one tag twice.", "KIP-482"),
+    _weird("TAG_OF_OTHER_VERSION", "codec", "warn", "client", "A tagged field that its struct has in other versions only.", "KIP-482"),
     _weird("TOO_MANY_ELEMENTS", "codec", "error", "client", "An array announces more elements than the frame can hold."),
     _weird("NOT_UTF8", "codec", "note", "client", "A string whose bytes are not UTF-8; they are shown escaped.", "Kafka protocol guide",
         advice="Check the writer: Kafka's strings are UTF-8. In the output such bytes are written \\xNN."),
@@ -210,6 +211,8 @@ _RECORDS: Final = (
         advice="Readers of the log ignore such an update or apply it to the wrong state. Check if two brokers were leaders of the partition of __share_group_state."),
     _weird("TOMBSTONE_MISSING", "records", "warn", "broker", "A share partition's state begins again in the log without the tombstone that ends the state before.", "KIP-932",
         advice="The group or topic was deleted and its state initialized again, but the log does not say so. Check the share coordinator's log at that time."),
+    _weird("STATE_PARTITION_WRONG", "records", "warn", "broker", "A record of __share_group_state is in another partition than the hash of its key says, beside those of the records before.", "Kafka: ShareCoordinatorService",
+        advice="Check that the segments are of one cluster. If they are, another coordinator than the one that clients ask has the state: compare the number of partitions of the topic with the brokers' share.coordinator.state.topic.num.partitions."),
 )
 
 

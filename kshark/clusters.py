@@ -65,6 +65,10 @@ class Clusters:
         """Return the id of the cluster with that number."""
         return self.ids.get(number)
 
+    def number_of(self, cluster_id: str | None) -> int:
+        """Return the number of the cluster with that id."""
+        return self._numbers.get(cluster_id or "", 0)
+
     def shown(self, address: str) -> str | None:
         """Return the id of a broker's cluster if a Metadata response names it."""
         return self._of.get(address)

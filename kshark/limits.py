@@ -189,6 +189,8 @@ GROUPS: Final = 10_000
 STORED_WRITES: Final = 1_000_000
 GROUP_MEMBERS: Final = 100_000
 GROUP_CHANGES: Final = 100
+#: Records of the coordinators' logs that `kshark groups` holds.
+GROUP_RECORDS: Final = 20_000
 #: Times between events that are kept to tell a silent member from a step of the clock.
 PAUSES: Final = 100
 #: Contents of a report: findings in full, the first of each kind (about 0.9 kB each on the page; findings.parquet has
@@ -305,6 +307,13 @@ CONNECTIONS_OF_MEMBER: Final = 16
 TOPICS_OF_CONNECTION: Final = 1_000
 #: Entries that `kshark events` lists, besides those of groups and incidents.
 TIMELINE_ENTRIES: Final = 100_000
+#: Producers with transactions, partitions that these write to, and the producers of each, with the batches of each
+#: that are not decided yet.
+PRODUCERS: Final = 100_000
+TRANSACTIONAL_PARTITIONS: Final = 10_000
+TRANSACTIONS: Final = 100
+#: Keys of records whose partition is remembered for each client that writes them.
+HASHED_KEYS: Final = 200_000
 #: Client processes whose repeated requests are followed, and the refused partitions and groups of each request.
 RETRYING: Final = 10_000
 RETRIED_PLACES: Final = 100

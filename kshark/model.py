@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 #: Link types of rows that are no packets but the request or the response of a line of a broker's request log
 #: (kshark.capture.request_log); pcap has no negative ones. In this order at equal times.
-#: LOGGED_AFTER_GAP is a request before which lines of its client are missing.
+#: LOGGED_RESTART is no message: its bytes are the address of a broker that restarted. LOGGED_AFTER_GAP is a request
+#: before which lines of its client are missing.
+LOGGED_RESTART: Final = -4
 LOGGED_AFTER_GAP: Final = -3
 LOGGED_REQUEST: Final = -2
 LOGGED_RESPONSE: Final = -1
@@ -319,15 +321,15 @@ class Opened(msgspec.Struct, eq=False):
 class Closed(msgspec.Struct, eq=False):
     """A connection ends.
 
-    `how` is fin (both directions finished), rst, reused (a new SYN on the same ports), forgotten (too many connections)
-    or capture (the capture ends).
+    `how` is fin (both directions finished), rst, reused (a new SYN on the same ports), restart (of the broker, as its
+    request log shows), forgotten (too many connections) or capture (the capture ends).
     """
 
     flow: Flow
     packet: int
     time_ns: int
-    how: Literal["fin", "rst", "reused", "forgotten", "capture"]
-    #: None | The sender of the first FIN or of the RST; None if there was none.
+    how: Literal["fin", "rst", "reused", "restart", "forgotten", "capture"]
+    #: None | The sender of the first FIN or of the RST, or the broker that was started again; None if there was none.
     side: Side | None = None
 
 
@@ -358,7 +360,7 @@ class Gap(msgspec.Struct, eq=False):
     first_packet: int
     last_packet: int
     size: int
-    reason: Literal["missing", "snapped", "body", "buffer_full", "at_close", "undecrypted"]
+    reason: Literal["missing", "snapped", "body", "buffer_full", "at_close", "undecrypted", "unlogged"]
 
 
 @final

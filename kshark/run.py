@@ -31,7 +31,7 @@ from kshark.analysis import (
     by_client,
     joined_outcomes,
 )
-from kshark.incidents import EXCUSABLE, EXPLAINABLE, ExcusableFindings, Incidents
+from kshark.incidents import EXCUSABLE, EXPLAINABLE, WATCHERS, WITH_RECORDS, ExcusableFindings, Incidents
 from kshark.incidents.watchers import JUDGED
 from kshark.model import Event, Finding, Message, Tick
 from kshark.names import TopicNames
@@ -45,7 +45,8 @@ class Run:
     `shows`: return and keep only findings for which it is true. `keeps`: keep findings. `sessions`: keep share sessions
     too. `listing`: return sessions and their requests by `listed`, and keep no sessions. `coverage`: count it; as
     Parties: also by client. `named`: learn the names of topics. `complete`: the capture holds all traffic of its
-    clients. `on_change` is called with every change of records of share partitions."""
+    clients. `records`: batches come opened, with the keys of their records. `on_change` is called with every change of
+    records of share partitions."""
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Run:
         coverage: bool | Parties = False,
         named: bool = False,
         complete: bool = False,
+        records: bool = False,
         on_change: Callable[[Change], object] | None = None,
     ) -> None:
         #: What is known of share sessions and of records in flight.
@@ -65,7 +67,8 @@ class Run:
             sessions=sessions or listing, steps=listing, coverage=coverage, complete=complete, on_change=on_change
         )
         self._is_listing = listing
-        self._incidents = Incidents(registry, complete=complete)
+        watchers = (*WATCHERS, *WITH_RECORDS) if records else WATCHERS
+        self._incidents = Incidents(registry, watchers, complete=complete)
         self._observer = Observer(registry, judged=JUDGED, coverage=bool(coverage))
         self._reads = ReadByClient(coverage) if isinstance(coverage, Parties) else None
         self._names = TopicNames(registry) if named else None

@@ -59,7 +59,7 @@ class StoredWrites:
         """Put each write beside the change that it stores: in its list `stored`, in the order of packets."""
         changes: defaultdict[_Partition, list[Delivery]] = defaultdict(list)
         for delivery in deliveries:
-            number = self._number(delivery.cluster_id)
+            number = self._clusters.number_of(delivery.cluster_id)
             changes[number, delivery.group_id, delivery.topic_id, delivery.partition].append(delivery)
         for broker, group_id, topic_id, partition, write in self._writes:
             key = self._clusters.number(broker), group_id, topic_id, partition
@@ -68,10 +68,6 @@ class StoredWrites:
                 self.apart += 1
             else:
                 change.stored.append(write)
-
-    def _number(self, cluster_id: str | None) -> int:
-        ids = self._clusters.ids
-        return next((number for number, id in ids.items() if id == cluster_id), 0)
 
     def _change(self, changes: Sequence[Delivery], write: StoredWrite) -> Delivery | None:
         """Return the change that a write stores; None if there is none of its records.

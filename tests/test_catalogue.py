@@ -22,6 +22,7 @@ from tests.weird_captures import MAKERS, Bench
 LIVE = {"INTERFACE_DOWN"}
 #: Codes of log segments, which are no captures: tests/segments.
 SEGMENTS = {"SEGMENT_CUT", "SEGMENT_ZEROS", "SEGMENT_INVALID", "SNAPSHOT_EPOCH_OLD", "TOMBSTONE_MISSING"}
+SEGMENTS |= {"STATE_PARTITION_WRONG"}
 BUNDLED = frozenset(CAPTURES.glob("*.pcap*"))
 
 

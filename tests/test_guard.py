@@ -62,12 +62,12 @@ ALLOWED: Final = {
     ("share RPCs", "json"): Counts(11.5, 29.1, 195.2),
     ("share RPCs", "no records"): Counts(5.8, 21.3, 156.3),
     ("share RPCs", "fields"): Counts(3.9, 13.2, 90.9),
-    ("share RPCs", "check"): Counts(48.5, 61.9, 432.9),
-    ("share RPCs", "tables"): Counts(63.3, 92.0, 556.4),
+    ("share RPCs", "check"): Counts(54.4, 62.3, 464.3),
+    ("share RPCs", "tables"): Counts(70.0, 92.0, 583.1),
     ("record batches", "json"): Counts(26.3, 44.9, 300.1),
     ("record batches", "no records"): Counts(8.2, 28.7, 160.4),
     ("record batches", "fields"): Counts(6.5, 19.5, 111.8),
-    ("record batches", "tables"): Counts(33.0, 69.0, 390.0),
+    ("record batches", "tables"): Counts(34.4, 70.8, 424.2),
     ("pipelined requests", "fields"): Counts(4.8, 12.5, 96.1),
 }
 

@@ -459,6 +459,7 @@ MAKERS: Final[dict[str, Maker]] = {
             "VARINT_TOO_LONG",
             "TAG_LENGTH_MISMATCH",
             "TAGS_UNSORTED",
+            "TAG_OF_OTHER_VERSION",
             "TOO_MANY_ELEMENTS",
             "NOT_UTF8",
         )

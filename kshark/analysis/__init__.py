@@ -14,6 +14,7 @@ from __future__ import annotations
 from kshark.analysis.analyzer import APIS, Analyzer
 from kshark.analysis.facts.judge import REASONS
 from kshark.analysis.facts.parties import Parties, Party
+from kshark.analysis.facts.transactions import TRANSACTION_APIS, Aborted
 from kshark.analysis.results.by_client import OF_CLIENTS, UNNAMED, By, ClientCoverage, ReadByClient, by_client
 from kshark.analysis.results.deliveries import (
     Delivery,
@@ -25,6 +26,7 @@ from kshark.analysis.results.deliveries import (
     InFlightState,
     StoredBatch,
     StoredWrite,
+    WaitingGroup,
     held_of,
 )
 from kshark.analysis.results.error_codes import PlacedCode
@@ -52,7 +54,9 @@ __all__ = [
     "OF_CLIENTS",
     "REASONS",
     "RULES",
+    "TRANSACTION_APIS",
     "UNNAMED",
+    "Aborted",
     "AnalysisResult",
     "Analyzer",
     "By",
@@ -89,6 +93,7 @@ __all__ = [
     "ShownStart",
     "StoredBatch",
     "StoredWrite",
+    "WaitingGroup",
     "by_client",
     "held_of",
     "in_packet_order",

@@ -28,13 +28,23 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
 from kshark.analysis.facts.brokers import Broker, Brokers
-from kshark.analysis.facts.calls import ShareStep, reply_of
+from kshark.analysis.facts.calls import Partition, ShareStep, reply_of
 from kshark.analysis.facts.connections import ConnectionFacts, Connections, PacketOrder
 from kshark.analysis.facts.judge import UNREAD
 from kshark.analysis.facts.parties import Parties, Party
 from kshark.analysis.facts.reading import SESSION_APIS, answer_of, call_of, step_of
 from kshark.analysis.facts.settings import CONFIG_APIS
-from kshark.analysis.results.deliveries import Extent, Holder, InFlightState, extent_of, holders_of, state_of
+from kshark.analysis.facts.transactions import TRANSACTION_APIS, Aborted
+from kshark.analysis.results.deliveries import (
+    Extent,
+    Holder,
+    InFlightState,
+    WaitingGroup,
+    extent_of,
+    holders_of,
+    state_of,
+    waiting_of,
+)
 from kshark.analysis.results.findings import Tally, finding_of
 from kshark.analysis.results.outcomes import OutcomesOfMembers
 from kshark.analysis.results.sessions import Listed, Listing
@@ -79,6 +89,7 @@ class Analyzer:
     Parties: also by client, and only requests that they select.
     `on_change` is called with every change of records of share partitions.
     `complete`: the capture holds all traffic of its clients, so that hidden traffic is no doubt.
+    `transactions`: follow all, for start offsets that are shown; otherwise only answers to ShareFetch show some.
     `exact`: no step takes the fast path; the findings are the same. `book`: the rules.
     """
 
@@ -89,6 +100,7 @@ class Analyzer:
         steps: bool = False,
         coverage: bool | Parties = False,
         complete: bool = False,
+        transactions: bool = False,
         on_change: Callable[[Change], object] | None = None,
         exact: bool = False,
         book: RuleBook = BOOK,
@@ -134,6 +146,8 @@ class Analyzer:
             (stateless.apis, stateless.look),
             # After the members: a session's verdict may wait for the heartbeat that its member has just recorded.
             ({SHARE_GROUP_HEARTBEAT}, self._prove_sessions),
+            # Before the records: a leader takes aborted ones out of what it delivers with the same answer.
+            (TRANSACTION_APIS if transactions else (), self._transactions),
             # After the rules of one exchange: their findings come before those of sessions and records.
             (SESSION_APIS, self._answer),
             # Last: an exchange is judged by what was known of brokers before it.
@@ -141,7 +155,8 @@ class Analyzer:
             ({METADATA}, self._metadata),
             (CONFIG_APIS, self._settings),
         )
-        apis = rules.apis.union(_CONTEXT_APIS, SESSION_APIS, *(machine.apis for machine in self._machines))
+        machines = (machine.apis for machine in self._machines)
+        apis = rules.apis.union(_CONTEXT_APIS, SESSION_APIS, *machines, TRANSACTION_APIS if transactions else ())
         #: By API. Exchanges of other APIs have no reader.
         self._readers: Final[dict[Any, tuple[_Reader, ...]]] = {
             api: tuple(reader for read, reader in readers if api in read) for api in apis
@@ -212,6 +227,18 @@ class Analyzer:
     def holders(self, now_ns: int) -> list[Holder]:
         """Return the members that have records acquired at a time, which must not be in the past."""
         return [holder for partition in self._partitions.partitions for holder in holders_of(partition, now_ns)]
+
+    def waiting(self) -> list[WaitingGroup]:
+        """Return the share groups that have come to an open transaction."""
+        waiting = (
+            waiting_of(partition, self._partitions[partition.leader.cluster].transactions.open(partition.partition))
+            for partition in self._partitions.partitions
+        )
+        return [group for group in waiting if group is not None]
+
+    def aborted(self, offset: int) -> list[tuple[Partition, Aborted]]:
+        """Return the aborted batches that have an offset, in all partitions."""
+        return self._partitions.aborted(offset)
 
     def extents(self) -> list[Extent]:
         """Return the extent of the records in flight of each share partition: quicker than `in_flight`."""
@@ -373,6 +400,14 @@ class Analyzer:
             self._connections.joined(kept, absorbed)
             verdicts += self._join(kept, absorbed, response.packet)
         return verdicts
+
+    def _transactions(
+        self, request: Message, response: Message | None, connection: ConnectionFacts | None
+    ) -> Sequence[Verdict]:
+        """Take what an exchange shows of transactions."""
+        broker = None if connection is None else connection.broker
+        self._partitions[0 if broker is None else broker.cluster].transactions.learn(request, response)
+        return ()
 
     def _settings(self, request: Message, response: Message | None, _: ConnectionFacts | None) -> Sequence[Verdict]:
         """Take the settings of brokers and groups."""

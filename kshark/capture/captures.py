@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,14 +13,15 @@ import numpy as np
 
 from kshark.capture import files
 from kshark.capture.batches import frames_of
+from kshark.capture.log_lines import LogLines
 from kshark.capture.merge import Lane, LeftOut, merge
-from kshark.capture.numbering import Locate, Numbering
+from kshark.capture.numbering import Locate, Numbering, add_places
 from kshark.capture.origins import Origins
 from kshark.capture.paths import STANDARD_INPUT, named, printable
 from kshark.capture.source import Capture, open_capture
 from kshark.capture.stop import Stop
 from kshark.errors import NoCapture, UnreadableInput, UsageError, Vanished
-from kshark.model import PacketBatch, Weird
+from kshark.model import Finding, PacketBatch, Weird
 from kshark.units import safe
 
 
@@ -75,6 +77,24 @@ class Captures:
     @property
     def locate(self) -> Locate | None:
         return self.numbering.locate if len(self.names) > 1 or self.numbering.is_sorted else None
+
+    @cached_property
+    def log_lines(self) -> LogLines | None:
+        """The lines of request logs; None if the capture has packets."""
+        return LogLines(self.numbering.locate, self.names) if self.logs else None
+
+    def place(self, findings: Iterable[Finding]) -> None:
+        """Set the file and frame of each finding's witnesses, if packet numbers do not show them; name lines of logs.
+
+        Call it after the reading.
+        """
+        locate, log_lines = self.locate, self.log_lines
+        if locate is None:
+            return
+        for finding in findings:
+            add_places([finding], locate, self.logs)
+            if log_lines is not None:
+                log_lines.named(finding)
 
     def __iter__(self) -> Iterator[PacketBatch | Weird]:
         if self._is_chained:

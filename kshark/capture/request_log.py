@@ -1,4 +1,5 @@
-"""Read the request log of a broker (logger kafka.request.logger) as a capture: two rows for each completed request.
+"""Read the request log of a broker (logger kafka.request.logger) as a capture: two rows for each completed request,
+and one for each restart.
 
 A line is `Completed request:{...}` after any prefix with a time, or the JSON object alone with its time in `logged_ms`.
 The broker writes a line when it has sent the answer. So the line's time is the end of the request, and `totalTimeMs`
@@ -20,8 +21,9 @@ import msgspec
 import numpy as np
 
 from kshark import limits
+from kshark.capture.logged_restarts import LoggedRestarts
 from kshark.capture.resume_point import START, ResumePoint
-from kshark.model import LOGGED_AFTER_GAP, LOGGED_REQUEST, LOGGED_RESPONSE, PacketBatch, Weird
+from kshark.model import LOGGED_AFTER_GAP, LOGGED_REQUEST, LOGGED_RESPONSE, LOGGED_RESTART, PacketBatch, Weird
 from kshark.units import counted
 
 #: Both stand in the first line; a text without them is no request log.
@@ -32,10 +34,13 @@ _SKIPPING: Final = frozenset({"apache-kafka-java"})
 _LATEST_NS: Final = 1 << 62
 _COMPLETED: Final = b"Completed request:"
 _ADDRESS: Final = re.compile(r":\d+-(.+):\d+(?:-\d+)+$")
-#: `2026-11-21 03:37:41,218`, also with T, a point, and a zone; or milliseconds since 1970 as a word.
+#: `2026-11-21 03:37:41,218`, also with T, a point, and a zone; or a number as a word.
 _DATE: Final = re.compile(
-    rb"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,:](\d{1,9}))? ?(Z|[+-]\d\d:?(?:\d\d)?)?|(?<![\w.:])(\d{13})(?![\w.:])"
+    rb"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,:](\d{1,9}))? ?(Z|[+-]\d\d:?(?:\d\d)?)?"
+    rb"|(?<![\w.:])(\d{13}|20\d{15})(?![\w.:])"
 )
+#: From this number on it is no time in milliseconds but a date in the layout COMPACT of log4j: 20261121033741218.
+_COMPACT_FROM: Final = 10**16
 _NAMES: Final = {
     "header": "requestHeader",
     "total_ms": "totalTimeMs",
@@ -132,6 +137,7 @@ class RequestLogReader:
         #: By connection, the correlation id of its last request; by client, those of all its requests.
         self._last_ids: dict[str, int] = {}
         self._ids: dict[tuple[str, str | None], Ids] = {}
+        self._restarts = LoggedRestarts()
         self._unreadable = 0
         self._first_unreadable = ""
 
@@ -172,7 +178,7 @@ class RequestLogReader:
         begin, end = _json(text)
         try:
             line = _LINE.decode(text[begin:end])
-            end_ns = _time(text[:begin]) if line.logged_ms is None else int(line.logged_ms * 1e6)
+            end_ns = _time(text[:begin]) if line.logged_ms is None else _of_number(line.logged_ms)
             duration_ns = int(line.total_ms * 1e6)
         except (msgspec.DecodeError, ValueError, OverflowError):
             end_ns, duration_ns = None, 0
@@ -191,6 +197,11 @@ class RequestLogReader:
 
     def _hold(self, line: LoggedLine, end_ns: int, duration_ns: int, text: bytes) -> None:
         ends = self._ends
+        restart = self._restarts.line(line.connection, self._line, end_ns - duration_ns, end_ns)
+        if restart is not None:
+            self._push(
+                _Row(restart.time_ns + 1, restart.line, LOGGED_RESTART, restart.broker.encode(), range(0), Ids())
+            )
         begin_ns = max(end_ns - duration_ns, ends.pop(line.connection, 0))
         end_ns = max(end_ns, begin_ns)
         ends[line.connection] = end_ns
@@ -198,9 +209,12 @@ class RequestLogReader:
             del ends[next(iter(ends))]
         self._latest_ns = max(self._latest_ns, end_ns)
         before, ids = self._between(line)
-        heappush(self._rows, _Row(begin_ns, self._line, LOGGED_REQUEST, text, before, ids))
-        heappush(self._rows, _Row(end_ns, self._line, LOGGED_RESPONSE, text, range(0), ids))
-        self._held_bytes += 2 * len(text)
+        self._push(_Row(begin_ns, self._line, LOGGED_REQUEST, text, before, ids))
+        self._push(_Row(end_ns, self._line, LOGGED_RESPONSE, text, range(0), ids))
+
+    def _push(self, row: _Row) -> None:
+        heappush(self._rows, row)
+        self._held_bytes += len(row.text)
 
     def _between(self, line: LoggedLine) -> tuple[range, Ids]:
         """Return the correlation ids since the last request of the connection, and all ids of the client.
@@ -281,8 +295,16 @@ def _time(prefix: bytes) -> int | None:
         return None
     date, clock, fraction, zone, millis = match.groups()
     if millis is not None:
-        return int(millis) * 1_000_000
+        return _of_number(int(millis))
     zone = b"+00:00" if zone in (None, b"Z") else zone
     moment = datetime.fromisoformat(f"{date.decode()}T{clock.decode()}{zone.decode()}")
     seconds = int(moment.astimezone(UTC).timestamp())
     return seconds * 1_000_000_000 + int((fraction or b"0").ljust(9, b"0"))
+
+
+def _of_number(millis: float) -> int:
+    """Return the time of a number, in ns: milliseconds since 1970, or a date as `20261121033741218`, in UTC."""
+    if millis < _COMPACT_FROM:
+        return int(millis * 1_000_000)
+    seconds, rest_ms = divmod(int(millis), 1_000)
+    return int(datetime.strptime(f"{seconds}Z", "%Y%m%d%H%M%S%z").timestamp()) * 1_000_000_000 + rest_ms * 1_000_000

@@ -104,7 +104,9 @@ def arguments(parser: Parser) -> None:
     add_conformance(parser)
     add_filter(parser, "only findings based on a message that passes the filter, and coverage of these (all is judged)")
     parser.add_argument(
-        "--records", action="store_true", help="decode record batches and count their records, for rules 125 and 126"
+        "--records",
+        action="store_true",
+        help="decode record batches, for rules 125, 126 and 158: counts, offsets, and the partitions of keys",
     )
     add_evidence(parser)
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
@@ -197,7 +199,7 @@ def judging() -> Iterator[None]:
 
 def options(args: Namespace) -> Options:
     """Return the pipeline options of a check."""
-    return replace(JUDGED, records=args.records or JUDGED.records)
+    return replace(JUDGED, records=args.records or JUDGED.records, payload=args.records)
 
 
 class Checking(Run):
@@ -223,6 +225,7 @@ class Checking(Run):
             coverage=coverage and counted_requests(args, self._resting),
             named=named,
             complete=getattr(args, "complete", False),
+            records=getattr(args, "records", False),
             listing=listing,
             on_change=on_change,
         )

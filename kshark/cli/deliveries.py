@@ -5,10 +5,22 @@ from __future__ import annotations
 import re
 import sys
 from argparse import ArgumentTypeError, Namespace
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kshark.analysis import APIS, Analyzer, Delivery, DeliveryLog, Holder, InFlightState
+from kshark.analysis import (
+    APIS,
+    TRANSACTION_APIS,
+    Aborted,
+    Analyzer,
+    Delivery,
+    DeliveryLog,
+    Holder,
+    InFlightState,
+    Moment,
+    WaitingGroup,
+)
 from kshark.api_keys import PRODUCE
 from kshark.cli.apis import registry
 from kshark.cli.each import each
@@ -18,9 +30,11 @@ from kshark.cli.segments import need_log, print_share_states, segments_of, share
 from kshark.cli.source import Source
 from kshark.clusters import Clusters
 from kshark.errors import UsageError
-from kshark.model import Event, Exchange
+from kshark.groups import CONFIG_APIS, GroupSettings
+from kshark.model import Event, Exchange, Message
 from kshark.names import TopicNames
 from kshark.output.deliveries import (
+    aborted_lines,
     dead_letter_lines,
     delivery_lines,
     holder_lines,
@@ -38,7 +52,7 @@ from kshark_dissectors.topics import NAMING_APIS
 
 if TYPE_CHECKING:
     from kshark.output.beside_log import BesideLog
-    from kshark.segments import ShareState
+    from kshark.segments import FetchedLog, ShareState
 
 EXAMPLES = (
     "kshark deliveries trace.pcap",
@@ -47,10 +61,11 @@ EXAMPLES = (
     "kshark deliveries trace.pcap --holders",
     "kshark deliveries trace.pcap -V",
     "kshark deliveries trace.pcap --log __share_group_state-0/00000000000000000000.log",
+    "kshark deliveries cluster.pcap --log capture",
     "kshark deliveries __share_group_state-0/00000000000000000000.log",
 )
 
-Listed = TypeVar("Listed", bound=Delivery | InFlightState | Holder)
+Listed = TypeVar("Listed", bound=Delivery | InFlightState | Holder | WaitingGroup)
 
 
 def arguments(parser: Parser) -> None:
@@ -60,7 +75,9 @@ def arguments(parser: Parser) -> None:
     parser.add_argument("--topic", metavar="NAME", help="only records of this topic, by its name or id")
     parser.add_argument("--partition", type=_offset, metavar="N", help="only records of this partition")
     parser.add_argument(
-        "--at", metavar="TIME|PACKET", help="records in flight at a moment: +10s, 14:03:07, or a packet number"
+        "--at",
+        metavar="TIME|PACKET",
+        help="records in flight at a moment: +10s, 14:03:07, or a packet number (of a request log: a line)",
     )
     parser.add_argument(
         "--offset",
@@ -84,7 +101,8 @@ def arguments(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="SEGMENT",
-        help="state at the end beside that by a log segment of __share_group_state, or a folder of them",
+        help="state at the end beside that by the log of __share_group_state: a segment, a folder of segments, or "
+        "capture for the records that followers fetch in the capture",
     )
 
 
@@ -95,20 +113,27 @@ def run(args: Namespace) -> int:
         _moment(args.at, 0)
     if args.log and (args.offset is not None or args.holders):
         raise UsageError("--log shows states of share partitions; leave out --offset and --holders")
-    if args.log:
+    fetched = _is_fetched(args)
+    if args.log and not fetched:
         need_log(args)
     of_one = args.offset is not None  # the headers of dead letters name the original record
-    # Batch headers show which records were aborted.
+    # Batch headers show which records were aborted, and which transactions are open.
     options = Options(
-        records=True if of_one else "checked", payload=of_one, bodies=APIS | NAMING_APIS | _produced(args)
+        records=True if of_one or fetched else "checked",
+        payload=of_one or fetched,
+        bodies=APIS | TRANSACTION_APIS | NAMING_APIS,
+        embedded=fetched,
     )
     for _ in each(args, options, _show, stops=True):
         pass
     return 0
 
 
-def _produced(args: Namespace) -> frozenset[int]:
-    return frozenset({PRODUCE}) if args.offset is not None else frozenset()
+def _is_fetched(args: Namespace) -> bool:
+    """True if the log is that which followers fetch in the capture. Raises UsageError if there are others too."""
+    if _FETCHED in args.log and len(args.log) > 1:
+        raise UsageError(f"--log {_FETCHED} is the log in the capture itself; leave out the segments")
+    return bool(args.log == [_FETCHED])
 
 
 def _show(source: Source, args: Namespace, sink: Sink) -> None:
@@ -132,10 +157,12 @@ def _show_states(reading: _Reading, args: Namespace, sink: Sink) -> None:
     states = reading.named(reading.analyzer.in_flight(now_ns))
     if args.format == "text" and not args.quiet:
         sink.lines([moment_line(now_ns, at_end=reading.over)])
+    waiting = reading.waiting()
     if args.holders:
-        _print(sink, args, holders, lambda: holder_lines(holders, now_ns, sink.width))
+        both: list[Holder | WaitingGroup] = [*holders, *waiting]
+        _print(sink, args, both, lambda: holder_lines(holders, now_ns, sink.width, waiting))
     else:
-        _print(sink, args, states, lambda: state_lines(states, holders, sink.width))
+        _print(sink, args, states, lambda: state_lines(states, holders, now_ns, sink.width, waiting))
 
 
 def _show_changes(reading: _Reading, args: Namespace, sink: Sink) -> None:
@@ -151,6 +178,7 @@ def _show_changes(reading: _Reading, args: Namespace, sink: Sink) -> None:
         produced = reading.produced()
         if args.format == "text" and not args.quiet:
             sink.lines(produced_lines(produced, args.offset, clusters=reading.has_clusters))
+            sink.lines(aborted_lines(reading.aborted(args.offset), args.offset))
         elif not args.quiet:
             sink.json(produced)
     _print(sink, args, deliveries, lambda: delivery_lines(deliveries, sink.width, offset=args.offset, apart=apart))
@@ -167,14 +195,23 @@ def _show_beside_log(reading: _Reading, args: Namespace, sink: Sink) -> None:
         pass
     now_ns = reading.now_ns
     states = reading.named(reading.analyzer.in_flight(now_ns))
-    beside = reading.beside(states, share_states_by_log(args, now_ns))
+    if reading.fetched is not None:
+        by_log = reading.fetched.states()
+        if not reading.fetched.batches:
+            print("kshark: no follower fetches __share_group_state in this capture", file=sys.stderr)
+    else:
+        by_log = share_states_by_log(args, now_ns)
+    beside = reading.beside(states, by_log)
     if args.format == "text" and not args.quiet:
         sink.lines([moment_line(now_ns, at_end=reading.over)])
     _print(sink, args, beside, lambda: beside_lines(beside))
 
 
 def _print(
-    sink: Sink, args: Namespace, items: Sequence[Listed | DeadLetter | BesideLog], lines: Callable[[], Iterable[Line]]
+    sink: Sink,
+    args: Namespace,
+    items: Sequence[Listed | Holder | WaitingGroup | DeadLetter | BesideLog],
+    lines: Callable[[], Iterable[Line]],
 ) -> None:
     if args.quiet:
         return
@@ -189,7 +226,8 @@ class _Reading:
 
     def __init__(self, source: Source, args: Namespace) -> None:
         self._log = DeliveryLog(args.offset)
-        self.analyzer = Analyzer(on_change=None if args.holders or args.at is not None else self._log.change)
+        on_change = None if args.holders or args.at is not None else self._log.change
+        self.analyzer = Analyzer(transactions=True, on_change=on_change)
         self.now_ns = 0
         #: True if the capture ended before the moment of `--at`, or without `--at`.
         self.over = False
@@ -200,9 +238,19 @@ class _Reading:
         self._produced: list[tuple[str, Produced]] = []
         self._dead_letters: list[tuple[str, DeadLetter]] = []
         self._names = TopicNames(registry(args))
+        #: By number of the cluster.
+        self._settings: defaultdict[int, GroupSettings] = defaultdict(GroupSettings)
         self._source = source
         self._args = args
+        #: The log that followers fetch, if it is compared.
+        self.fetched: FetchedLog | None = None
+        if _is_fetched(args):
+            from kshark.segments import FetchedLog  # only needed with --log
+
+            self.fetched = FetchedLog()
         self._start_ns: int | None = None
+        #: The response of the line that `--at` names, in a request log.
+        self._line_ends = 0
         self._has_selected, self._others = False, set[str]()
 
     def __iter__(self) -> Iterator[Delivery]:
@@ -225,6 +273,10 @@ class _Reading:
             self._start_ns = time_ns
         if self._args.at is not None:
             last_packet, last_ns = _moment(self._args.at, self._start_ns)
+            if last_ns == _NEVER and (log_lines := self._source.log_lines) is not None:
+                if self._line_ends == 0 and _answers(event) and log_lines.cell(packet) == self._args.at:
+                    self._line_ends = packet
+                last_packet = self._line_ends or _NEVER
             if packet > last_packet or time_ns > last_ns:
                 self.now_ns = self.now_ns if last_ns == _NEVER else last_ns
                 return True
@@ -238,6 +290,10 @@ class _Reading:
             if message is not None:
                 self._names.learn(message)
                 self._clusters.learn(message)
+        if self.fetched is not None and event.response is not None:
+            self._source.notes.add([*self.fetched.feed(event.response)])
+        if event.request is not None and event.request.api_key in CONFIG_APIS:
+            self._learn_settings(event, event.request)
         if self.writes is not None:
             self.writes.feed(event)
         if self._args.offset is not None and event.request is not None and event.request.api_key == PRODUCE:
@@ -245,6 +301,35 @@ class _Reading:
                 broker, offset = event.request.broker, self._args.offset
                 self._produced += ((broker, batch) for batch in produced_as(appended, offset))
                 self._dead_letters += ((broker, letter) for letter in dead_letters_in(appended, offset))
+
+    def _learn_settings(self, exchange: Exchange, request: Message) -> None:
+        answer = exchange.response
+        last = request if answer is None else answer
+        self._settings[self._clusters.number(request.broker)].learn(
+            request.api_key or 0,
+            request.body,
+            None if answer is None else answer.body,
+            Moment(last.packet, last.time_ns),
+            request.broker,
+        )
+
+    def waiting(self) -> list[WaitingGroup]:
+        """Return the groups that have come to an open transaction; without those that read uncommitted records."""
+        groups = self.named(self.analyzer.waiting())
+        for group in groups:
+            number = self._clusters.number_of(group.cluster_id)
+            settings = self._settings[number].of(group.group_id or "", "share")
+            levels = (setting.value for setting in settings if setting.name == "share.isolation.level")
+            group.isolation_level = next(levels, None)
+        return [group for group in groups if group.isolation_level != "read_uncommitted"]
+
+    def aborted(self, offset: int) -> list[tuple[str, Aborted]]:
+        """Return the aborted batches of the selected partitions that have the offset, each with its partition."""
+        return [
+            (f"{self._names.by_id.get(topic, topic)}[{partition}]", batch)
+            for (topic, partition), batch in self.analyzer.aborted(offset)
+            if self.selects(None, topic, partition) or self.selects(topic, None, partition)
+        ]
 
     def includes(self, time_ns: int) -> bool:
         """True if the options of the command select this time."""
@@ -319,6 +404,12 @@ class _Reading:
             )
 
 
+def _answers(event: Event) -> bool:
+    return isinstance(event, Message) and event.kind == "response"
+
+
+#: What `--log` takes in place of segments.
+_FETCHED: Final = "capture"
 _NEVER: Final = 1 << 62
 #: Share partitions that are listed if none is selected.
 _LISTED: Final = 5

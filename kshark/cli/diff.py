@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from kshark.capture.captures import expand
+from kshark.capture.log_lines import LogLines
 from kshark.capture.paths import STANDARD_INPUT
 from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.check import NOTHING_JUDGED, Checking, add_selection, coverage_of, judging, options, selection
@@ -43,6 +44,9 @@ _TEST: Final = (
     "Only broken rules, events, errors, lost answers, latency, throttling, lost share sessions and rebalances can get\n"
     "worse; notes and findings that are not proved are shown apart.\n\n"
     "exit code: 1 if something got worse, 2 if a capture cannot be read, 3 if nothing can be compared, else 0.\n"
+)
+_LOG_AND_PACKETS: Final = (
+    "one is a request log: it has no records and no requests without an answer, and the network is not in its latencies"
 )
 _THRESHOLD: Final = 2.0
 #: What the threshold of a factor must exceed.
@@ -95,9 +99,11 @@ def run(args: Namespace) -> int:
     display_filter(args)
     captures = _captures(args)
     with judging():
-        before, after = (_profile(args, files, number) for number, files in enumerate(captures))
+        (before, first), (after, second) = (_profile(args, files, number) for number, files in enumerate(captures))
+    if (first is None) != (second is None):
+        print(f"kshark: {_LOG_AND_PACKETS}", file=sys.stderr)
     comparison = compare(before, after, registry(args), args.threshold)
-    _print(comparison, args, Sink(sys.stdout))
+    _print(comparison, args, Sink(sys.stdout, lambda: second))
     if comparison.why_not:
         return NOTHING_JUDGED
     return 1 if comparison.worse else 0
@@ -121,8 +127,8 @@ def _captures(args: Namespace) -> list[list[str]]:
     return [[str(path) for path in expand(files, partial(leave_out, args))] for files in named]
 
 
-def _profile(args: Namespace, files: Sequence[str], number: int) -> Profile:
-    """Read a capture, and return its profile."""
+def _profile(args: Namespace, files: Sequence[str], number: int) -> tuple[Profile, LogLines | None]:
+    """Read a capture, and return its profile, and its lines if it is a request log."""
     several = len(files) > 1
     source = Source(files, args, filtered(options(args), args), number=number, progress=True, leaves_out=several, of=2)
     wanted, checking = display_filter(args), Checking(args, named=False, coverage=True)
@@ -142,7 +148,8 @@ def _profile(args: Namespace, files: Sequence[str], number: int) -> Profile:
     print_notes(source, heading=True)
     remarks = [headline.text for headline in capture_headlines(checking.observed, counts)]
     observed = checking.observed
-    return counting.close(observed, coverage_of(observed, args), remarks, has_keys=bool(args.tls_keys))
+    profile = counting.close(observed, coverage_of(observed, args), remarks, has_keys=bool(args.tls_keys))
+    return profile, source.log_lines
 
 
 def _print(comparison: Comparison, args: Namespace, sink: Sink) -> None:

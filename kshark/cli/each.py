@@ -134,7 +134,7 @@ def _shown(
     source = Source(
         files, args, options, number=number, progress=progress, leaves_out=several, stops=stops and alone, of=of
     )
-    sink = Sink(sys.stdout)
+    sink = Sink(sys.stdout, lambda: source.log_lines)
     if args.each and headings and args.format == "text":
         sink.text(f"== {source.title}\n")
     result = show(source, args, sink)

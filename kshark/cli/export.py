@@ -284,7 +284,7 @@ def _parts(
                 continue
             part.begin(capture)
             _write(source, part, args)
-            part.end(source.packets, host_of(files), source.faults)
+            part.end(source.shown_packets or 0, host_of(files), source.faults)
         except UnreadableInput as error:
             if only:
                 raise

@@ -40,8 +40,10 @@ def arguments(parser: Parser) -> None:
 
 def run(args: Namespace) -> int:
     read = Options(records=False, bodies=APIS | OFFSET_APIS | NAMING_APIS | {API_VERSIONS}, embedded=True)
-    # Headers of batches show how many offsets a Produce takes, and with that the ends of partitions.
-    for _ in each(args, replace(filtered(read, args), records="headers"), _show, stops=True):
+    # Headers of batches show how many offsets a Produce takes, and with that the ends of partitions. Records of the
+    # coordinators' logs stand beside the operations that wrote them.
+    opened = replace(filtered(read, args), records=args.verbose or "headers", payload=args.verbose)
+    for _ in each(args, opened, _show, stops=True):
         pass
     return 0
 

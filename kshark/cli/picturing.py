@@ -106,7 +106,7 @@ def _made(source: Source, args: Namespace, _: Sink) -> _Made:
         reporting.page(page)
     if not shown.is_present:
         raise UsageError(shown.absence())
-    return _Made(reporting.close(source.files, source.locate), shown.records.times)
+    return _Made(reporting.close(source.files, source.locate, source.log_lines), shown.records.times)
 
 
 class _Shown:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kshark.analysis import AnalysisResult, MemberKey, Observed, Outcomes
+from kshark.capture.log_lines import LogLines
 from kshark.capture.numbering import Locate
 from kshark.cli.apis import registry
 from kshark.cli.check import Checking
@@ -62,7 +63,7 @@ def read_part(name: str, source: Source, args: Namespace, files: Sequence[str]) 
     if source.faults and not source.packets:
         return None, source.faults
     locate = source.locate and partial(_renamed, source.locate, dict(zip(source.files, files, strict=True)))
-    return reporting.close(files, locate), source.faults
+    return reporting.close(files, locate, source.log_lines), source.faults
 
 
 def _renamed(locate: Locate, names: Mapping[str, str], packet: int) -> tuple[str, int] | None:
@@ -96,15 +97,22 @@ class Reporting:
         self._collector.page(page if self._shows is None else filter(self._shows, page))
         self._rows.page(page)
 
-    def close(self, files: Sequence[str], locate: Locate | None = None) -> Part:
-        """Return the part. `locate` returns the file of a packet if there are several files."""
+    def close(self, files: Sequence[str], locate: Locate | None = None, log_lines: LogLines | None = None) -> Part:
+        """Return the part.
+
+        `locate` returns the file of a packet if there are several files, `log_lines` the lines of request logs.
+        """
         checked = self._checking
         checked.close()
         for session in checked.sessions:
             if session.closed is None or self._tells is None or self._tells(session.closed.time_ns):
                 self._collector.session(session)
-        origin = Origin(self._name, files, locate, checked.topics)
-        findings = checked.findings if self._shows is None else filter(self._shows, checked.findings)
+        origin = Origin(self._name, files, locate, log_lines is not None, checked.topics)
+        findings: Iterable[Finding] = checked.findings
+        if self._shows is not None:
+            findings = filter(self._shows, findings)
+        if log_lines is not None:
+            findings = map(log_lines.named, findings)
         return part_of(origin, self._collector, self._rows, findings, checked.observed, checked.outcomes)
 
 

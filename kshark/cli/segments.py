@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ from kshark.units import safe
 
 if TYPE_CHECKING:
     from kshark.output.notes import Notes
-    from kshark.segments import SegmentBatch, SegmentFault, ShareState
+    from kshark.segments import SegmentBatch, ShareState
 
 _NAME: Final = re.compile(r"\d{20}\.log")
 #: Share partitions that are listed if none is selected.
@@ -38,13 +38,17 @@ _OF_CAPTURES: Final = {
 
 
 def segments_of(args: Namespace) -> list[str] | None:
-    """Return the log segments that a command line names, in the order of the log; None if it names captures.
+    """Return the log segments that a command line names, as segments_in does."""
+    return segments_in([*args.files, *args.more_files], args)
+
+
+def segments_in(paths: Sequence[str], args: Namespace) -> list[str] | None:
+    """Return the log segments of these files and folders, in the order of the log; None if they are captures.
 
     A folder of a partition stands for its segments, a folder of such folders for all of them, unless it has captures.
     The first file decides.
     Raises UsageError for options that need packets.
     """
-    paths = [*args.files, *args.more_files]
     named = [name for path in paths for name in ([path] if _holds_captures(path) else _below(path))]
     if not named or not _may_be_segment(named[0]):
         return None
@@ -70,7 +74,7 @@ class SegmentReading:
         self._batches = 0
 
     def __iter__(self) -> Iterator[list[SegmentBatch]]:
-        from kshark.segments import Segment, SegmentBatch
+        from kshark.segments import Segment, SegmentBatch, weirds_of
 
         args, several = self._args, len(self._files) > 1
         for path in self._files:
@@ -86,25 +90,11 @@ class SegmentReading:
                     batches = [item for item in page if isinstance(item, SegmentBatch)]
                     yield batches
                     self._batches += len(batches)
-                    self._note(page)
+                    self._notes.add([*weirds_of(page)])
             except UnreadableInput as error:
                 if not several:
                     raise
                 leave_out(args, error)
-
-    def _note(self, page: list[SegmentBatch | SegmentFault]) -> None:
-        from kshark.model import Weird
-        from kshark.segments import SegmentFault
-
-        for item in page:
-            where = f"{item.file}, byte {item.position}"
-            if isinstance(item, SegmentFault):
-                detail = f"{where}: {item.detail}" if item.detail else where
-                self._notes.add([Weird(item.code, "records", 0, 0, detail, size=item.size)])
-            elif isinstance(item.weird, list):
-                first = item.weird[0]
-                detail = f"{where}: {str(item.detail).removeprefix(f'{first}: ')}"
-                self._notes.add([Weird(code, "records", 0, 0, detail, size=item.batch.size) for code in item.weird])
 
     def print_notes(self) -> None:
         """Print the notes on the segments to stderr."""

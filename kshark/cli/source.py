@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from kshark.capture.captures import Captures
 from kshark.capture.files import is_pipe
+from kshark.capture.log_lines import LogLines
 from kshark.capture.merge import LeftOut
-from kshark.capture.numbering import Locate, add_places
+from kshark.capture.numbering import Locate
 from kshark.capture.paths import printable
 from kshark.capture.stop import Stop
 from kshark.cli.apis import registry
@@ -120,10 +121,20 @@ class Source:
         """Return file and frame of a packet, if there are several files, or if the file was sorted by time."""
         return None if self._captures is None else self._captures.locate
 
+    @property
+    def log_lines(self) -> LogLines | None:
+        """Return the lines of the capture if it is a request log."""
+        return None if self._captures is None else self._captures.log_lines
+
+    @property
+    def shown_packets(self) -> int | None:
+        """Return the number of packets; None for a request log, which has none."""
+        return self.packets if self.log_lines is None else None
+
     def place(self, findings: Iterable[Finding]) -> None:
         """Set the file and frame of each finding's witnesses, if the packet numbers do not show them."""
-        if self._captures is not None and self.locate is not None:
-            add_places(findings, self.locate, self._captures.logs)
+        if self._captures is not None:
+            self._captures.place(findings)
 
     @property
     def is_pipe(self) -> bool:
@@ -207,10 +218,8 @@ class Source:
         self._is_stopped = self.args.interrupted = True
         total = captures.bytes_total
         share = f" of {self.title}, after {100 * captures.bytes_read // total} % of its bytes" if total else ""
-        print(
-            f"kshark: stopped at packet {number(self.packets)}{share}: what follows is about the packets up to there",
-            file=sys.stderr,
-        )
+        at, noun = (f" at packet {number(self.packets)}", "packets") if self.log_lines is None else ("", "lines")
+        print(f"kshark: stopped{at}{share}: what follows is about the {noun} up to there", file=sys.stderr)
 
     def _noted(self, page: list[Event]) -> list[Event]:
         """Add the page to the notes; with several files, set the file and frame of its messages."""
@@ -284,15 +293,16 @@ def print_notes(source: Source, *, heading: bool = False) -> None:
     if not source.has_verdict and not source.left_out and not source.notes.messages and source.is_read:
         why = source.notes.unread.why(has_keys=bool(source.args.tls_keys))
         print(f"kshark: no message could be read: {safe(why)}", file=sys.stderr)
-    print_notes_on(source.notes, source.title if heading else "the capture")
+    name = "the request log" if source.log_lines is not None else "the capture"
+    print_notes_on(source.notes, source.title if heading else name, source.log_lines)
     if source.is_read:
         print_unmatched(source.args)
 
 
-def print_notes_on(notes: Notes, name: str) -> None:
+def print_notes_on(notes: Notes, name: str, log_lines: LogLines | None = None) -> None:
     """Print notes to stderr, so that stdout contains only data."""
     lines = list(notes.lines())
     if lines:
-        sink = Sink(sys.stderr)
+        sink = Sink(sys.stderr, lambda: log_lines)
         sink.lines([[(f"kshark: notes on {name}", DIM)]])
         sink.lines(part for line in lines for part in folded([("  ", PLAIN), *line], sink.width, 4))

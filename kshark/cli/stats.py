@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import asdict
 
 from kshark import limits
+from kshark.analysis import TRANSACTION_APIS
 from kshark.analysis.results.breakdown import KEYS, Breakdown
 from kshark.analysis.results.observed import OTHERS
 from kshark.analysis.results.statistics import Statistics
@@ -88,10 +89,11 @@ def _options(args: Namespace, wanted: Filter | None) -> Options:
         bodies = None if wanted is None else wanted.apis | NAMING_APIS | {API_VERSIONS}
         return Options(records="counted", payload=False, bodies=bodies, knows=False)
     if args.share:
-        return Options(records=False, bodies=APIS)
+        return Options(records="checked", payload=False, bodies=APIS | TRANSACTION_APIS)
     if args.flows:
         return Options(records=False, bodies=frozenset(), transport=True)
-    return Options(records=False, bodies=None if wanted is None else wanted.apis | {API_VERSIONS}, knows=False)
+    bodies = None if wanted is None else wanted.apis | {API_VERSIONS}
+    return Options(records="counted", payload=False, bodies=bodies, knows=False)
 
 
 def run(args: Namespace) -> int:
@@ -159,7 +161,7 @@ def _by(source: Source, args: Namespace, sink: Sink) -> None:
         sink.json([{"file": source.name, **row} for row in rows] if args.each else rows)
     else:
         lines = breakdown_lines(
-            breakdown.summary(), source.packets, breakdown.keys, breakdown.every_ns, rows, sink.width
+            breakdown.summary(), source.shown_packets, breakdown.keys, breakdown.every_ns, rows, sink.width
         )
         sink.lines(lines)
 
@@ -175,7 +177,7 @@ def _all(source: Source, args: Namespace, sink: Sink) -> None:
     if args.format == "json":
         sink.json([{"file": source.name, **summary} if args.each else summary])
     else:
-        print_statistics(summary, source.packets, sink)
+        print_statistics(summary, source.shown_packets, sink)
 
 
 class _ShareCounting:

@@ -41,6 +41,7 @@ _HELPERS: Final[dict[str, Any]] = {
     "Misfit": Misfit,
     "UUID": UUID,
     "length": primitives.length,
+    "refused": primitives.refused,
     "starmap": starmap,
     "tag_section": primitives.tag_section,
     "uvarint": primitives.uvarint,
@@ -139,6 +140,7 @@ class _Source:
             function = _Function(self, self.name(f"tag_{slot.name}"))
             self.add(function, function.slot(slot))
             readers[tag] = (slot.name, function.name)
+        readers.update({tag: (field.name, primitives.refused.__name__) for tag, field in shape.foreign.items()})
         return self.constant("TAGS", readers, ("tags", shape))
 
 

@@ -151,6 +151,11 @@ class _Cursor:
                 if self.stopped:
                     break
             else:
+                if tag in shape.foreign:
+                    field = shape.foreign[tag]
+                    self._path.append(f".{field.name}")
+                    self.fault("TAG_OF_OTHER_VERSION", at, f"tag {tag} is of versions {field.versions} only")
+                    self._path.pop()
                 unknown[str(tag)] = self._buffer[self.position : stop]
             self.position = stop
         if unknown:

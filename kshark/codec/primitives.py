@@ -98,6 +98,11 @@ def tag_section(b: bytes, p: int, end: int, readers: Mapping[int, tuple[str, Tag
     return tagged, p
 
 
+def refused(b: bytes, p: int, stop: int) -> tuple[Any, int]:
+    """Refuse a tagged field of another version: the interpreter names it."""
+    raise Misfit
+
+
 def uuid_text(raw: bytes) -> str:
     """Return Kafka's text of a uuid: 22 characters of URL-safe base64 without padding. Kafka: Uuid.toString."""
     return b2a_base64(raw, newline=False)[:22].decode("ascii").replace("+", "-").replace("/", "_")

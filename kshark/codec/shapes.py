@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -56,6 +57,8 @@ class Shape(Struct, frozen=True, eq=False):
     make: type[msgspec.Struct]
     #: Bytes that the shortest value takes.
     least: int
+    #: Tagged fields of other versions, by tag. Kafka's readers refuse these tags in this version.
+    foreign: Mapping[int, Field] = MappingProxyType({})
 
 
 def shape_of(layout: Layout, version: int, older: bool = False) -> Shape:
@@ -85,7 +88,8 @@ def _shape(field: Field, version: int, flexible: bool, name: str) -> Shape:
     if flexible:
         attributes.append((UNKNOWN_TAGS, Any, msgspec.UNSET))
     make = msgspec.defstruct(name, attributes, module=__name__, gc=False)
-    return Shape(name, slots, tags, flexible, make, sum(slot.least for slot in slots) + flexible)
+    foreign = {f.tag: f for f in field.fields if f.tag is not None and f.tag not in tags} if flexible else {}
+    return Shape(name, slots, tags, flexible, make, sum(slot.least for slot in slots) + flexible, foreign)
 
 
 def _slot(field: Field, version: int, flexible: bool, owner: str) -> Slot:

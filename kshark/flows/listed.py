@@ -73,7 +73,7 @@ class ListedFlow(Struct):
     time_ns: int
     duration_ns: int
     #: "open" if the capture ends first. `ended_by`: the side that ended it.
-    ended: Literal["fin", "rst", "reused", "forgotten", "open"]
+    ended: Literal["fin", "rst", "reused", "restart", "forgotten", "open"]
     ended_by: Literal["client", "broker"] | None
     #: True if the SYN was answered with a SYN; null if the capture has no SYN.
     answered: bool | None

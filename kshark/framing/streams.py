@@ -551,7 +551,7 @@ class Stream:
 
     def end(
         self,
-        how: Literal["fin", "rst", "reused", "forgotten", "capture"],
+        how: Literal["fin", "rst", "reused", "restart", "forgotten", "capture"],
         packet: int,
         time_ns: int,
         report: Report,

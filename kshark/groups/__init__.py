@@ -8,6 +8,7 @@ groups.listed(names)
 
 from __future__ import annotations
 
+from kshark.analysis.facts.settings import CONFIG_APIS
 from kshark.groups.groups import APIS, GroupKey, Groups
 from kshark.groups.listed import (
     AcknowledgementStyle,
@@ -21,9 +22,11 @@ from kshark.groups.listed import (
     MemberEnd,
 )
 from kshark.groups.offsets import OFFSET_APIS
+from kshark.groups.settings import GroupSettings
 
 __all__ = [
     "APIS",
+    "CONFIG_APIS",
     "OFFSET_APIS",
     "AcknowledgementStyle",
     "Assigned",
@@ -31,6 +34,7 @@ __all__ = [
     "GroupKey",
     "GroupOffset",
     "GroupSetting",
+    "GroupSettings",
     "GroupState",
     "Groups",
     "ListedGroup",

@@ -43,6 +43,7 @@ from kshark.groups.listed import Assigned, GroupOffset, GroupSetting, ListedGrou
 from kshark.groups.log_ends import LogEnds
 from kshark.groups.missing import missing_of
 from kshark.groups.offsets import OFFSET_APIS, GroupOffsets
+from kshark.groups.recorded import RecordedChanges
 from kshark.groups.silence import Traffic
 from kshark.groups.table import Group, GroupExchange, GroupTable
 from kshark.model import Event, Exchange, Message
@@ -176,6 +177,7 @@ class _Cluster:
                 group.become(Moment(operation.packet, operation.time_ns), "inferred", type="share")
         if isinstance(event, Exchange):
             self.table.sight.feed(event)
+            self.table.records.feed(event)
         if not isinstance(event, Exchange) or event.request is None:
             return ()
         return self._exchange(event, event.request, offsets=offsets)
@@ -235,7 +237,7 @@ def _listed(
         coordinators=[*group.coordinators],
         history=[*group.history],
         members=[_member(table, group, member, names) for member in group.members.values()],
-        operations=[_operation(one, names) for one in group.operations],
+        operations=[_operation(one, names, table.records) for one in group.operations],
         history_left_out=group.changes - len(group.history),
         members_left_out=group.members_left_out,
         operations_left_out=group.operations_left_out,
@@ -266,11 +268,11 @@ def _presence(table: GroupTable, group: Group, member: ListedMember) -> tuple[bo
     return (False if member.ended is not None or member.member_id in group.refused else None), UNSET
 
 
-def _operation(one: Operation, names: Mapping[str, str]) -> Operation:
+def _operation(one: Operation, names: Mapping[str, str], records: RecordedChanges) -> Operation:
     rows = [
         row if row.topic is not None else replace(row, topic=names.get(row.topic_id or "")) for row in one.partitions
     ]
-    return replace(one, partitions=rows)
+    return replace(one, partitions=rows, records=records.of(one) or None)
 
 
 def _named(one: Assigned, names: Mapping[str, str]) -> Assigned:

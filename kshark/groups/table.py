@@ -24,6 +24,7 @@ from kshark.groups.listed import (
     Source,
     Tasks,
 )
+from kshark.groups.recorded import RecordedChanges
 from kshark.groups.settings import GroupSettings
 from kshark.groups.sight import Sight
 from kshark.groups.silence import Life, Timeouts, Traffic
@@ -265,6 +266,7 @@ class GroupTable:
         self.traffic = traffic
         self.timeouts = Timeouts()
         self.settings = GroupSettings()
+        self.records = RecordedChanges()
         #: The time of the last change of any topic.
         self.topics_changed_ns = 0
         self.groups: OrderedDict[str, Group] = OrderedDict()

@@ -13,6 +13,16 @@ from __future__ import annotations
 from kshark.incidents.excusable import ExcusableFindings
 from kshark.incidents.explanations import EXCUSABLE, EXPLAINABLE, Explanations
 from kshark.incidents.stage import Incidents, Refusals
-from kshark.incidents.watchers import ROWS
+from kshark.incidents.watchers import ROWS, WATCHERS, WITH_RECORDS
 
-__all__ = ["EXCUSABLE", "EXPLAINABLE", "ROWS", "ExcusableFindings", "Explanations", "Incidents", "Refusals"]
+__all__ = [
+    "EXCUSABLE",
+    "EXPLAINABLE",
+    "ROWS",
+    "WATCHERS",
+    "WITH_RECORDS",
+    "ExcusableFindings",
+    "Explanations",
+    "Incidents",
+    "Refusals",
+]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kshark import limits
 from kshark.analysis import APIS as ANALYSED
-from kshark.analysis import Analyzer, Change, Holder, InFlightState, Listed, ListedSession
+from kshark.analysis import Analyzer, Change, Holder, InFlightState, Listed, ListedSession, WaitingGroup
 from kshark.analysis.facts.reading import is_whole
 from kshark.analysis.results.statistics import acknowledged_types, waited_in_full
 from kshark.api_keys import (
@@ -108,7 +108,7 @@ class ShareEvents:
         """Return the key of a group in the cluster of that broker."""
         return GroupKey(group_id, self.clusters.number(broker))
 
-    def _partitions(self, entry: InFlightState | Holder) -> Iterator[PartitionCounts]:
+    def _partitions(self, entry: InFlightState | Holder | WaitingGroup) -> Iterator[PartitionCounts]:
         """Return the counts of a partition. Several clusters may have the same topic id (mirrored by its creator)."""
         partition = PartitionId(entry.topic_id, entry.partition)
         of_clusters = (
@@ -335,7 +335,7 @@ class ShareCounting(ShareEvents):
 
     def __init__(self, names: TopicNames, counts: Callable[[Event | int], bool] = lambda _: True) -> None:
         super().__init__(names, counts)
-        self._analyzer = Analyzer(sessions=True, on_change=self.changed)
+        self._analyzer = Analyzer(sessions=True, transactions=True, on_change=self.changed)
         self._groups = Groups()
 
     def page(self, events: Iterable[Event], listed: Iterable[Listed] = ()) -> None:
@@ -361,6 +361,7 @@ class ShareCounting(ShareEvents):
             reset = self._groups.setting((group.cluster, group.group_id or ""), "share.auto.offset.reset")
             if reset is not None:
                 of_group.reset.put(reset.time_ns, reset.value)
+        self._note_waiting()
         presence = self._groups.presence()
         for (group, member_id), member_counts in self._to.members.items():
             members = presence.get((group.cluster, group.group_id or ""), {})
@@ -369,6 +370,15 @@ class ShareCounting(ShareEvents):
         self._sessions(self._analyzer.listed())
         self._to.clusters.update(self.clusters.ids)
         return self._to
+
+    def _note_waiting(self) -> None:
+        """Note the groups that wait for open transactions; those that read uncommitted records do not."""
+        for waiting in self._analyzer.waiting():
+            group = self.clusters.number_of(waiting.cluster_id), waiting.group_id or ""
+            level = self._groups.setting(group, "share.isolation.level")
+            if level is None or level.value != "read_uncommitted":
+                for counts in self._partitions(waiting):
+                    counts.waiting.put(self._last_ns, waiting)
 
 
 def _unset(group: GroupCounts, response: Message) -> None:

@@ -159,7 +159,7 @@ class PartitionCounts(Summed):
 
     `ranges`: sizes of ranges that were delivered for the first time. `failed`: fetches that could not read it, by
     error. `start`, `end`: offsets of the records in flight at the end of the capture. `held`: records that each member
-    has acquired at that time.
+    has acquired at that time. `waiting`: the open transaction that it has come to, in words; None if there is none.
     """
 
     acquired: Counter[int] = field(default_factory=Counter)
@@ -170,6 +170,7 @@ class PartitionCounts(Summed):
     start: Latest = field(default_factory=Latest)
     end: Latest = field(default_factory=Latest)
     held: Counter[str | None] = field(default_factory=Counter)
+    waiting: Latest = field(default_factory=Latest)
 
 
 class Epochs:

@@ -20,7 +20,7 @@ from kshark.metrics.counts import (
 )
 from kshark.metrics.metric import Metric, Number
 from kshark.metrics.rows import ALL, GROUP, MEMBER, PARTITION, AllTotals, GroupTotals
-from kshark.metrics.trouble import trouble_of
+from kshark.metrics.trouble import trouble_of, waiting_of
 
 C = TypeVar("C")
 Metrics = dict[str, Number | None]
@@ -72,7 +72,8 @@ class ListedGroup(msgspec.Struct):
     """A share group.
 
     `members_metrics`: the members' metrics for all members together. `cluster_id`: null without a Metadata response.
-    `begins`: a sentence about partitions that begin at the end of the log; null if none does.
+    `begins`: a sentence about partitions that begin at the end of the log; null if none does. `waits`: a sentence about
+    partitions that wait for open transactions at the end; null if none does.
     """
 
     group_id: str | None
@@ -82,6 +83,7 @@ class ListedGroup(msgspec.Struct):
     partitions: list[ListedPartition]
     cluster_id: str | None = None
     begins: str | None = None
+    waits: str | None = None
 
 
 class ListedMetrics(msgspec.Struct):
@@ -144,6 +146,7 @@ def _group(
         ],
         counted.clusters.get(group.cluster),
         _begins(counted.groups[group]),
+        waiting_of(partitions, partitions, names),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Final
 
+from kshark.analysis import WaitingGroup
 from kshark.error_names import ERROR_NAMES
 from kshark.metrics.counts import FAILED, UNANSWERED, UNREAD, MemberCounts, PartitionCounts, PartitionId
 
@@ -41,7 +42,8 @@ def trouble_of(
         return f"got no records: {_unasked(counts)}"
     outcomes = counts.drought.outcomes
     is_long = since_ns is None or (asked_ns - since_ns >= _LONG_NS and outcomes.total() >= _OFTEN)
-    reason = (_failing(outcomes) or _held(member_id, counts, partitions, members, names)) if is_long else None
+    reason = _failing(outcomes) or _held(member_id, counts, partitions, members, names)
+    reason = (reason or waiting_of(counts.asked_for & partitions.keys(), partitions, names)) if is_long else None
     if since_ns is None:
         times = f"{outcomes.total():,} {'fetch' if outcomes.total() == 1 else 'fetches'}"
         return f"got no records: {reason or f'{times} returned none, {_elsewhere(counts, partitions)}'}"
@@ -110,6 +112,23 @@ def _held(
         parts.append(f"{records:,} records of {topic}[{partition.partition}] are acquired by {name}")
     others = sum(len(partitions[partition].held) for partition in asked) - len(parts)
     return f"{', '.join(parts)}{f' and {others:,} more' if others else ''}" if parts else None
+
+
+def waiting_of(
+    asked: Iterable[PartitionId], partitions: Mapping[PartitionId, PartitionCounts], names: Mapping[str, str]
+) -> str | None:
+    """Return the open transactions that partitions have come to at the end; None if there are none."""
+    parts = []
+    for partition in sorted(asked):
+        waiting: WaitingGroup | None = partitions[partition].waiting.value
+        if waiting is not None:
+            topic = names.get(partition.topic_id, partition.topic_id)
+            parts.append(
+                f"{topic}[{partition.partition}] waits at offset {waiting.offset:,} for the open transaction of "
+                f"{waiting.producer_named}"
+            )
+    others = len(parts) - _NAMED
+    return f"{', '.join(parts[:_NAMED])}{f' and {others:,} more' if others > 0 else ''}" if parts else None
 
 
 def _elsewhere(counts: MemberCounts, partitions: Mapping[PartitionId, PartitionCounts]) -> str:

@@ -15,6 +15,7 @@ from kshark.units import counted, safe
 #: Most ranges in a line.
 _SHOWN: Final = 8
 #: Kafka: RecordState.
+_DONE: Final = (2, 4)
 _STATES: Final = {0: "available", 1: "acquired", 2: "acknowledged", 4: "archived"}
 
 
@@ -59,9 +60,19 @@ def _start_by_packets(beside: BesideLog) -> int | None:
 
 
 def _start_by_log(beside: BesideLog) -> int | None:
-    """Return the start offset by the log; -1 there means that it is not set yet."""
-    start = None if beside.by_log is None else beside.by_log.start_offset
-    return None if start is None or start < 0 else start
+    """Return the start offset by the log; -1 there means that it is not set yet.
+
+    A leader stores the new states of records together with the start offset before them, so that records from there on
+    may be done.
+    """
+    state = beside.by_log
+    start = None if state is None else state.start_offset
+    if state is None or start is None or start < 0:
+        return None
+    for kept in state.batches:
+        if kept.first_offset <= start <= kept.last_offset and kept.delivery_state in _DONE:
+            start = kept.last_offset + 1
+    return start
 
 
 def _by_packets(beside: BesideLog) -> Line:
@@ -86,7 +97,9 @@ def _by_log(beside: BesideLog) -> Line:
         f"  state epoch {_text(state.state_epoch)}, leader epoch {_text(state.leader_epoch)}, "
         f"snapshot epoch {_text(state.snapshot_epoch)}, last record at offset {state.last_at}"
     )
-    return [*_start(_start_by_log(beside)), *_ranges(ranges), (numbers, DIM)]
+    start = _start_by_log(beside)
+    stored = "" if start in (None, state.start_offset) else f" (stored {state.start_offset})"
+    return [*_start(start), (stored, DIM), *_ranges(ranges), (numbers, DIM)]
 
 
 def _start(start: int | None) -> Line:

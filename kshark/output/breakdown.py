@@ -44,7 +44,7 @@ _TIMES: Final = (
 
 def breakdown_lines(
     summary: Mapping[str, Any],
-    packets: int,
+    packets: int | None,
     keys: Sequence[str],
     every_ns: int | None,
     rows: Sequence[Row],

@@ -12,7 +12,7 @@ from kshark.errors import UsageError, close_to
 from kshark.incidents import ROWS
 
 #: The numbers of the rule catalogue, without those of incidents.
-NUMBERS: Final = (*range(1, 129), *range(144, 148))
+NUMBERS: Final = (*range(1, 129), *range(144, 148), 159)
 #: Rules and incidents, by number; those without a number last.
 EVERY_RULE: Final = tuple(sorted((*RULES, *ROWS), key=lambda rule: (rule.number is None, rule.number or 0, rule.code)))
 CODES: Final[dict[str, Entry | Rule]] = {**CATALOGUE, **{rule.code: rule for rule in EVERY_RULE}}

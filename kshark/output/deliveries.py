@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kshark.analysis import Delivery, Holder, InFlightRange, InFlightState, StoredBatch, StoredWrite
+from kshark.analysis import (
+    Aborted,
+    Delivery,
+    Holder,
+    InFlightRange,
+    InFlightState,
+    StoredBatch,
+    StoredWrite,
+    WaitingGroup,
+)
 from kshark.error_names import ERROR_NAMES
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, Span, folded
 from kshark.output.text_table import Cell, Column, cropped, table
@@ -146,8 +155,14 @@ def moment_line(now_ns: int, *, at_end: bool) -> Line:
     return [(f"at {clock(now_ns, 3)}{', the end of the capture' if at_end else ''}", DIM)]
 
 
-def state_lines(states: Sequence[InFlightState], holders: Sequence[Holder], width: int | None) -> Iterator[Line]:
-    """Return a table for each share partition."""
+def state_lines(
+    states: Sequence[InFlightState],
+    holders: Sequence[Holder],
+    now_ns: int,
+    width: int | None,
+    waiting: Sequence[WaitingGroup] = (),
+) -> Iterator[Line]:
+    """Return a table for each share partition; then a sentence for each group that waits for an open transaction."""
     names, labels = _names(holders), _labels(states)
     for state in states:
         start, end, source = _start(state), _number(state.end_offset), _source(state)
@@ -164,13 +179,48 @@ def state_lines(states: Sequence[InFlightState], holders: Sequence[Holder], widt
             yield from table(_RANGES, [_state(range_, names) for range_ in state.ranges], width, indent=2)
     if not states:
         yield [("no share group has acquired records", PLAIN)]
+    if waiting:
+        yield []
+        yield from _waiting_lines(waiting, now_ns, width)
 
 
-def holder_lines(holders: Sequence[Holder], now_ns: int, width: int | None) -> Iterator[Line]:
-    """Return a row for each member and share partition, the longest holder first."""
-    if not holders:
+def holder_lines(
+    holders: Sequence[Holder], now_ns: int, width: int | None, waiting: Sequence[WaitingGroup] = ()
+) -> Iterator[Line]:
+    """Return a row for each member and share partition, the longest holder first; then a sentence for each group that
+    waits for an open transaction."""
+    if holders:
+        yield from _holder_table(holders, now_ns, width)
+    else:
         yield [("no member holds records, as far as the capture shows", PLAIN)]
-        return
+    yield from _waiting_lines(waiting, now_ns, width)
+
+
+def _waiting_lines(waiting: Sequence[WaitingGroup], now_ns: int, width: int | None) -> Iterator[Line]:
+    labels = _labels(waiting)
+    for group in waiting:
+        yield from folded(_waiting(group, labels[_key(group)], now_ns), width, 2)
+
+
+def _waiting(group: WaitingGroup, label: str, now_ns: int) -> Line:
+    """Return the sentence about a group that waits for an open transaction."""
+    level = "share.isolation.level"
+    is_known = group.isolation_level is not None
+    condition = f"{level} is {safe(group.isolation_level or '')}" if is_known else f"if its {level} is read_committed"
+    timeout = "" if group.timeout_ms is None else f", its timeout is {duration(group.timeout_ms * 1_000_000)}"
+    return [
+        (label, VALUE),
+        (f"  waits at offset {group.offset} for the open transaction of {safe(group.producer_named)}", WARN),
+        (
+            f" since {clock(group.since_ns, 3)} (packet {group.packet}, "
+            f"{duration(max(now_ns - group.since_ns, 0))} ago{timeout}): no record from there on is delivered before "
+            f"it ends, {condition}",
+            PLAIN,
+        ),
+    ]
+
+
+def _holder_table(holders: Sequence[Holder], now_ns: int, width: int | None) -> Iterator[Line]:
     names, labels = _names(holders), _labels(holders)
     yield from table(
         _HOLDERS,
@@ -196,6 +246,21 @@ def produced_lines(produced: Sequence[Produced], offset: int, *, clusters: bool 
             (f"offset {offset} of {where} produced by ", PLAIN),
             (f"{safe(record.client_id or record.client)}", VALUE),
             (f" at {clock(record.time_ns, 3)} {batch}{producer} (packet {record.packet})", PLAIN),
+        ]
+
+
+def aborted_lines(aborted: Sequence[tuple[str, Aborted]], offset: int) -> Iterator[Line]:
+    """Return, for each partition where a record was aborted, by which producer: groups that read committed records do
+    not get it."""
+    for partition, batch in aborted:
+        yield [
+            (f"offset {offset} of {safe(partition)} was ", PLAIN),
+            ("aborted", WARN),
+            (
+                f" with a transaction of producer {batch.producer_id} epoch {batch.epoch} (marker at offset "
+                f"{batch.marker}, packet {batch.packet}): only groups with read_uncommitted get it",
+                PLAIN,
+            ),
         ]
 
 
@@ -307,11 +372,11 @@ def _holder(holder: Holder, names: dict[str | None, str], labels: dict[_Partitio
     ]
 
 
-def _key(entry: Delivery | InFlightState | Holder) -> _PartitionKey:
+def _key(entry: Delivery | InFlightState | Holder | WaitingGroup) -> _PartitionKey:
     return entry.cluster_id, entry.group_id, entry.topic_id, entry.partition
 
 
-def _labels(listed: Iterable[Delivery | InFlightState | Holder]) -> dict[_PartitionKey, str]:
+def _labels(listed: Iterable[Delivery | InFlightState | Holder | WaitingGroup]) -> dict[_PartitionKey, str]:
     """Return a label for each share partition; those of two clusters, or of a recreated topic, get its id."""
     ids: dict[str, set[_PartitionKey]] = {}
     of_key = {_key(entry): of(entry) for entry in listed}
@@ -328,7 +393,7 @@ def _apart(key: _PartitionKey, alike: Collection[_PartitionKey]) -> str:
     return cluster + topic
 
 
-def of(entry: Delivery | InFlightState | Holder) -> str:
+def of(entry: Delivery | InFlightState | Holder | WaitingGroup) -> str:
     """Return a label: group, topic and partition."""
     return f"{safe(entry.group_id or 'null')} · {safe(entry.topic or entry.topic_id)}[{entry.partition}]"
 

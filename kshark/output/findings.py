@@ -115,12 +115,19 @@ def packets_of(finding: Finding) -> list[int]:
     )
 
 
+def logged_line(finding: Finding) -> int | None:
+    """Return the line of a request log with the last of the evidence; None if it is in packets."""
+    lines = [place.frame for witness in finding.witness for place in witness.places or () if place.is_line]
+    return lines[-1] if lines else None
+
+
 def _next_step(finding: Finding) -> str:
-    packets = packets_of(finding)
-    shown = " ".join(str(packet) for packet in packets[-_PACKETS:])
-    more = f" and {len(packets) - _PACKETS} earlier" if len(packets) > _PACKETS else ""
-    step = f"kshark explain {finding.code} · {'packet' if len(packets) == 1 else 'packets'} {shown}{more}"
-    logs = _logs(finding)
+    packets, logs = packets_of(finding), _logs(finding)
+    step = f"kshark explain {finding.code}"
+    if not logs:
+        shown = " ".join(str(packet) for packet in packets[-_PACKETS:])
+        more = f" and {len(packets) - _PACKETS} earlier" if len(packets) > _PACKETS else ""
+        step += f" · {'packet' if len(packets) == 1 else 'packets'} {shown}{more}"
     for file, frames_of_file in _frames(finding).items():
         numbers = " ".join(map(str, sorted(frames_of_file)[:_PACKETS]))
         noun = "line" if file in logs else "frame"

@@ -13,6 +13,7 @@ from kshark.analysis import REASONS
 from kshark.model import Finding
 from kshark.output.catalogue import CODES
 from kshark.output.checked_capture import CheckedCapture, advice_of
+from kshark.output.findings import logged_line
 from kshark.units import number, safe
 
 _LEVELS: Final = {"violation": "error", "unknown": "warning"}
@@ -47,10 +48,14 @@ def _party(finding: Finding) -> str:
 def _message(code: str, findings: Sequence[Finding]) -> str:
     first, *others = findings
     because = f"\nNot proved: {REASONS.get(first.unknown_because, '')}." if first.unknown_because else ""
-    packets = ", ".join(str(finding.packet) for finding in findings[:_PACKETS])
+    lines = [logged_line(finding) for finding in findings[:_PACKETS]]
+    noun = "packets" if lines[0] is None else "lines"
+    places = ", ".join(
+        str(finding.packet if line is None else line) for finding, line in zip(findings, lines, strict=False)
+    )
     more = f" and {number(len(findings) - _PACKETS)} more" if len(findings) > _PACKETS else ""
     times = f"{number(len(findings))} times; first: " if others else ""
-    text = f"{CODES[code].text}\n{times}{first.argument}{because}\npackets {packets}{more}\n{advice_of(code)}"
+    text = f"{CODES[code].text}\n{times}{first.argument}{because}\n{noun} {places}{more}\n{advice_of(code)}"
     return f"{text}kshark explain {code}"
 
 

@@ -54,6 +54,8 @@ def _group(group: ListedGroup, width: int | None, clusters: bool) -> Iterator[Li
     yield from folded([title, (f"  {cluster}{_head(group)}", DIM)], width, 2)
     if group.begins is not None:
         yield from folded([("  ", PLAIN), (group.begins, WARN)], width, 4)
+    if group.waits is not None:
+        yield from folded([("  ", PLAIN), (safe(group.waits), WARN)], width, 4)
     for name, member in named:
         if member.trouble is not None:
             yield from folded([("  ", PLAIN), (name, CODE), (f" {safe(member.trouble)}", WARN)], width, 4)

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import UNSET, Struct, field
 
 from kshark.anomaly import CATALOGUE, FACTS
+from kshark.capture.log_lines import LogLines
 from kshark.limits import STATISTICS_ROWS
 from kshark.model import Closed, Event, Exchange, Message, Weird
 from kshark.output.spans import CODE, DIM, ERROR, PLAIN, WARN, Line
@@ -61,6 +62,10 @@ class Notes(Struct):
                 self.flows[event.flow.service] += 1
                 self.bytes[event.flow.service] += sum(event.flow.stream_bytes)
         self.messages += messages
+
+    def name_lines(self, log_lines: LogLines) -> None:
+        """Name the lines of a request log in place of packets."""
+        self._first = {code: (packet, log_lines.text(where)) for code, (packet, where) in self._first.items()}
 
     def _message(self, message: Message) -> None:
         assert isinstance(message.weird, list)

@@ -14,6 +14,7 @@ from kshark.model import Finding
 from kshark.output.baseline import kind_of
 from kshark.output.catalogue import CODES
 from kshark.output.checked_capture import CheckedCapture
+from kshark.output.findings import logged_line
 from kshark.units import safe
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -88,10 +89,10 @@ def _result(finding: Finding, index: int, capture: CheckedCapture, fingerprint: 
         "message": {"text": safe(f"{client}: {CODES[finding.code].text} {finding.argument}.{because}")},
         "locations": [
             {
-                # A capture has no lines; GitHub asks for one.
+                # A capture of packets has no lines; GitHub asks for one.
                 "physicalLocation": {
                     "artifactLocation": {"uri": _uri(capture.name), "index": 0},
-                    "region": {"startLine": 1},
+                    "region": {"startLine": logged_line(finding) or 1},
                 },
                 "logicalLocations": _logical(finding, capture),
             }

@@ -25,6 +25,10 @@ WARN: Final = "warn"
 NOTE: Final = "note"
 GOOD: Final = "good"
 CHOSEN: Final = "chosen"
+#: The number of a packet in a table.
+PACKET: Final = "packet"
+#: `packet 41` is one word.
+_WORD: Final = re.compile(r" *[^ ]*packets? \d[^ ]*| *[^ ]+| +")
 
 #: Text with less room beside the columns before it goes on below them, at this indent.
 _ROOM: Final = 30
@@ -54,7 +58,7 @@ def folded(line: Iterable[Span], width: int | None, indent: int = 0) -> Iterator
         if room is None or width is None:
             out.append((text, style))
             continue
-        for word in re.findall(r" *[^ ]+| +", text):
+        for word in _WORD.findall(text):
             if len(word) > room and len(word.strip()) <= width - indent and out:
                 yield out
                 out, word = [(" " * indent, PLAIN)], word.lstrip()

@@ -20,7 +20,7 @@ LATENCY_NOTE: Final = (
 )
 
 
-def print_statistics(statistics: Mapping[str, Any], packets: int, sink: Sink) -> None:
+def print_statistics(statistics: Mapping[str, Any], packets: int | None, sink: Sink) -> None:
     """Print a head of one line, then each table with rows."""
     sink.lines(folded(head(statistics, packets), sink.width, 2))
     _table(sink, "connections", _CONNECTIONS, [_connection(row) for row in statistics["flows"]])
@@ -41,6 +41,13 @@ def print_statistics(statistics: Mapping[str, Any], packets: int, sink: Sink) ->
     _table(sink, "clients", _CLIENTS, [_client(row) for row in statistics["clients"]])
     _table(
         sink,
+        "producers",
+        _PRODUCERS,
+        [_producer(row) for row in statistics["clients"] if row["produced"]],
+        "a batch has the records of one partition in one Produce, compressed as they were sent",
+    )
+    _table(
+        sink,
         "share groups",
         _GROUPS,
         [_group(row) for row in statistics["share_groups"]],
@@ -48,15 +55,16 @@ def print_statistics(statistics: Mapping[str, Any], packets: int, sink: Sink) ->
     )
 
 
-def head(statistics: Mapping[str, Any], packets: int) -> Line:
-    """Return a line with the time, and the numbers of packets, messages and exchanges."""
+def head(statistics: Mapping[str, Any], packets: int | None) -> Line:
+    """Return a line with the time, and the numbers of packets, messages and exchanges. A log has no packets (None)."""
+    in_all = None if packets is None else counted(packets, "packet")
     if statistics["first_time_ns"] is None:
-        return [("no Kafka messages", WARN), (f" in {counted(packets, 'packet')}", PLAIN)]
+        return [("no Kafka messages", WARN), (f" in {in_all}" if in_all else "", PLAIN)]
     first, last = statistics["first_time_ns"], statistics["last_time_ns"]
     outcomes = [f"{number(count)} {name.replace('_', '-')}" for name, count in statistics["exchanges"].items() if count]
     return [
         (f"{moment(first)} UTC{f', {duration(last - first)}' if last > first else ''}", PLAIN),
-        (f" · {counted(packets, 'packet')} · {counted(statistics['messages'], 'message')}", PLAIN),
+        (f"{f' · {in_all}' if in_all else ''} · {counted(statistics['messages'], 'message')}", PLAIN),
         (f" · exchanges: {', '.join(outcomes) or 'none'}", PLAIN),
     ]
 
@@ -143,6 +151,7 @@ _CLIENTS = (
     Column("received", right=True),
     Column("throttled", right=True),
     Column("at most", right=True, drop=2),
+    Column("in", elastic=8, drop=3),
 )
 
 
@@ -157,6 +166,38 @@ def _client(row: Mapping[str, Any]) -> list[Cell]:
         size(row["request_bytes"]),
         size(row["response_bytes"]),
         *throttle(row["throttle_ms"]),
+        ", ".join(f"{name} ×{number(count)}" for name, count in row["throttled_apis"].items()),
+    ]
+
+
+_PRODUCERS = (
+    Column("client id", elastic=12),
+    Column("address", elastic=8, drop=3),
+    Column("requests", right=True, drop=2),
+    Column("batches", right=True),
+    Column("records", right=True),
+    Column("bytes", right=True),
+    Column("records a batch p50", right=True),
+    Column("p99", right=True, drop=1),
+    Column("bytes a batch p50", right=True),
+    Column("p99", right=True, drop=1),
+)
+
+
+def _producer(row: Mapping[str, Any]) -> list[Cell]:
+    produced = row["produced"]
+    records, sizes = produced["records_per_batch"], produced["bytes_per_batch"]
+    return [
+        _nullable(row["client_id"]),
+        row["address"],
+        number(produced["requests"]),
+        number(produced["batches"]),
+        number(produced["records"]),
+        size(produced["bytes"]),
+        number(records["p50"]),
+        number(records["p99"]),
+        size(sizes["p50"]),
+        size(sizes["p99"]),
     ]
 
 

@@ -23,6 +23,7 @@ STYLES: Final = {
     "note": "cyan",
     "good": "bold green",
     "chosen": "reverse",
+    "packet": "default",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
-from kshark.output.spans import DIM, PLAIN, VALUE, Line, folded, plain
+from kshark.output.spans import DIM, PACKET, PLAIN, VALUE, Line, folded, plain
 
 Cell = Line | str
 
@@ -46,7 +46,7 @@ def table(
     shown, sizes = [columns[index] for index in widths], list(widths.values())
     yield _row([[(column.title, DIM)] for column in shown], shown, sizes, indent)
     for row in rows:
-        yield _row([_line(row[index]) for index in widths], shown, sizes, indent)
+        yield _row([_line(row[index], columns[index]) for index in widths], shown, sizes, indent)
     missing = ", ".join(columns[index].title for index in kept if index not in widths)
     if missing:
         yield from folded(
@@ -56,8 +56,10 @@ def table(
         )
 
 
-def _line(cell: Cell) -> Line:
-    return [(cell, VALUE)] if isinstance(cell, str) else cell
+def _line(cell: Cell, column: Column | None = None) -> Line:
+    if not isinstance(cell, str):
+        return cell
+    return [(cell, PACKET if column is not None and column.title == PACKET else VALUE)]
 
 
 def _fit(columns: Sequence[Column], natural: dict[int, int], width: int) -> dict[int, int]:

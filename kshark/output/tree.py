@@ -82,7 +82,7 @@ def _head(message: Message) -> Iterator[Line]:
     if message.client_id is not UNSET:
         line += [("  client id ", LABEL), _quoted(message.client_id)]
     if isinstance(message.request_packet, int):
-        line += [("  answers packet ", LABEL), (str(message.request_packet), VALUE)]
+        line += [(f"  answers packet {message.request_packet}", LABEL)]
     if isinstance(message.latency_ns, int):
         line += [(f" after {duration(message.latency_ns)}", VALUE)]
     for name in OWNER:

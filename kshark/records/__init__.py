@@ -3,7 +3,6 @@
 `reader` opens it in two phases, `writer` writes it.
 """
 
-from kshark.records.aborted import aborted_in
 from kshark.records.batch import (
     AnyRecord,
     Batch,
@@ -14,12 +13,14 @@ from kshark.records.batch import (
     Record,
     RecordsField,
     RecordSizes,
+    TransactionBatch,
     UnknownBatch,
 )
 from kshark.records.counting import make_reader
 from kshark.records.produced import same_records
 from kshark.records.reader import NOTHING_KEPT, Kept, Opening, RecordsReader
 from kshark.records.spans import produced_of, spans_of
+from kshark.records.transactions import aborted_of, transactions_in
 
 __all__ = [
     "NOTHING_KEPT",
@@ -35,10 +36,12 @@ __all__ = [
     "RecordSizes",
     "RecordsField",
     "RecordsReader",
+    "TransactionBatch",
     "UnknownBatch",
-    "aborted_in",
+    "aborted_of",
     "make_reader",
     "produced_of",
     "same_records",
     "spans_of",
+    "transactions_in",
 ]

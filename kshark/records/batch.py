@@ -192,15 +192,18 @@ OffsetSpan = tuple[int, int, str]
 #: Header of a batch of an idempotent producer: base offset, size, CRC-32C, attributes, last offset delta, base and max
 #: timestamp, producer id, producer epoch, base sequence, count.
 ProducedBatch = tuple[int, int, int, int, int, int, int, int, int, int, int]
+#: A batch of a transaction, or its marker: first and last offset, producer id, producer epoch, and the marker's type
+#: (kshark.records.transactions).
+TransactionBatch = tuple[int, int, int, int, int]
 
 
 class RecordsField(msgspec.Struct, gc=False):
     """A records field of `size` bytes, the sum of its batches' sizes and `partial_bytes`.
 
     Of a field that was not opened, only the size is known. Answers to Fetch and ShareFetch also have `spans`, if the
-    batches' headers were read: the offsets that have a record; and `aborted`, if there are any: those of transactions
-    whose abort marker follows in the field. Produce and answers to Fetch have `produced`: the batches with a producer
-    id and a correct checksum. `count` is the number of records, if these were only counted.
+    batches' headers were read: the offsets that have a record; and `transactions`, if there are any: the batches of
+    transactions and their markers. Produce and answers to Fetch have `produced`: the batches with a producer id and a
+    correct checksum. `count` is the number of records, if these were only counted.
     """
 
     size: int
@@ -209,7 +212,7 @@ class RecordsField(msgspec.Struct, gc=False):
     spans: list[OffsetSpan] | UnsetType = UNSET
     produced: list[ProducedBatch] | UnsetType = UNSET
     count: int | UnsetType = UNSET
-    aborted: list[tuple[int, int]] | UnsetType = UNSET
+    transactions: list[TransactionBatch] | UnsetType = UNSET
 
 
 class RecordsSpan(msgspec.Struct, gc=False, eq=False):

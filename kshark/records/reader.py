@@ -14,7 +14,6 @@ from typing import Final, Literal, NamedTuple
 from msgspec import UNSET
 
 from kshark import limits
-from kshark.records.aborted import Transactions, marker_type
 from kshark.records.arena import Arena
 from kshark.records.batch import (
     CHECKED_FROM,
@@ -33,6 +32,7 @@ from kshark.records.batch import (
     Record,
     RecordsField,
     RecordsSpan,
+    TransactionBatch,
     UnknownBatch,
     batch_of,
     sizes_only,
@@ -45,6 +45,7 @@ from kshark.records.faults import BatchFault, Carrier, DecompressionFailed, Room
 from kshark.records.legacy import LEAST_MESSAGE, read_legacy
 from kshark.records.loop import read_records
 from kshark.records.spans import NOTHING_KNOWN, add, left_open
+from kshark.records.transactions import RECORDS, UNREAD, marker_type
 from kshark.records.zstd import is_one_block
 
 #: How far records fields are opened: not at all, only checked (faults of the headers are reported, the field stays
@@ -110,7 +111,7 @@ class RecordsReader:
         self._small: list[RecordsSpan] = []  # the spans whose frame waits
         self._faults: dict[str, BatchFault] = {}  # faults of unclaimed fields, by code
         self._if_produced: list[BatchFault] = []  # their faults that count in a request only
-        self._transactions = Transactions()  # those of the current field
+        self._transactions: list[TransactionBatch] = []  # those of the current field
         self._arena = Arena()
         self._budget = Budget()
 
@@ -131,7 +132,7 @@ class RecordsReader:
         spans: list[OffsetSpan] | None = [] if kept.spans else None
         produced: list[ProducedBatch] | None = [] if kept.produced else None
         if kept.spans:
-            self._transactions = Transactions()
+            self._transactions = []
         position = start
         view = memoryview(buffer)
         while position < end:
@@ -146,7 +147,7 @@ class RecordsReader:
             field = RecordsField(end - start)
             if spans is not None:
                 field.spans = [NOTHING_KNOWN] if batches else spans if position == end else left_open(spans)
-                field.aborted = self._transactions.aborted or UNSET
+                field.transactions = self._transactions or UNSET
             if produced:
                 field.produced = produced
             return field
@@ -298,14 +299,13 @@ class RecordsReader:
 
     def _transaction(self, buffer: bytes, position: int, stop: int, header: tuple[int, ...]) -> None:
         """Take a batch of a transaction, or its marker."""
-        producer_id = header[9]
+        if len(self._transactions) >= limits.RECORD_SPANS:
+            return
+        type_ = RECORDS
         if header[5] & CONTROL:
             is_plain = header[5] & CODEC_BITS == 0
-            self._transactions.marker(
-                producer_id, marker_type(buffer, position + HEADER_BYTES, stop) if is_plain else None
-            )
-        else:
-            self._transactions.data(producer_id, header[0], header[0] + header[6])
+            type_ = marker_type(buffer, position + HEADER_BYTES, stop) if is_plain else UNREAD
+        self._transactions.append((header[0], header[0] + header[6], header[9], header[10], type_))
 
     def _is_whole_batch(self, view: memoryview, position: int, end: int) -> bool:
         """True if a whole batch with the correct checksum is there."""

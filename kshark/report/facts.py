@@ -149,10 +149,11 @@ class Broker(msgspec.Struct):
 
 
 class FileFrames(msgspec.Struct):
-    """Packets of the evidence in one file, by their numbers in it."""
+    """Packets of the evidence in one file, by their numbers in it; `lines`: it is a request log, and has lines."""
 
     file: str
     frames: list[int]
+    lines: bool = False
 
 
 class ShownFinding(msgspec.Struct):

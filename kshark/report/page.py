@@ -75,6 +75,9 @@ def html(report: facts.Report, up: str | None = None) -> str:
     """Render the page. `up`: the page of all captures, if this is one of several."""
     style, script = page_style(), text_of("page.js")
     index = index_of(report, report.members)
+    # Of a request log there are messages, in order of time, and lines.
+    is_log = any(weird.code == "LOGGED_TIMES" for weird in report.weirds)
+    noun = "message" if is_log else "packet"
     bands = bands_of(((row.number, row.shown) for rows in index.rows for row in rows), report.captures)
     page: str = (
         templates()
@@ -91,7 +94,9 @@ def html(report: facts.Report, up: str | None = None) -> str:
             chart=findings_over_time(report.over_time, report.captures, bands),
             strip_svg=strip_svg,
             marks=marks() + timelines.marks(),
-            drawn=_drawn(report.members, bands),
+            drawn=_drawn(report.members, bands, noun),
+            is_log=is_log,
+            noun=noun,
             latency=_latency(report.latency),
             software=_software(report.apis),
             meaning_of=words.meaning_of,
@@ -132,7 +137,7 @@ def _error(code: Any) -> str:
     return f"{code} {ERROR_NAMES.get(int(code), '')}".rstrip()
 
 
-def _drawn(members: list[facts.MemberLine], bands: list[Band]) -> list[Drawn]:
+def _drawn(members: list[facts.MemberLine], bands: list[Band], noun: str) -> list[Drawn]:
     """Draw the members; members of one capture share the time axis, and members of a broker its restarts."""
     drawings = {}
     for capture, of_capture in groupby(sorted(members, key=attrgetter("capture")), key=attrgetter("capture")):
@@ -142,7 +147,7 @@ def _drawn(members: list[facts.MemberLine], bands: list[Band]) -> list[Drawn]:
             restarts = timelines.restarts_of(line for line in lines if line.broker == member.broker)
             shown = longest([band for band in concerning(bands, member) if is_within(band, window)])
             drawings[capture, member.broker, member.group_id, member.member_id] = Drawn(
-                member, timelines.drawing(member, window, restarts, shown), shown
+                member, timelines.drawing(member, window, restarts, shown, noun), shown
             )
     return [drawings[member.capture, member.broker, member.group_id, member.member_id] for member in members]
 

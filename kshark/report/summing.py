@@ -43,6 +43,8 @@ class Origin:
     name: str
     files: Sequence[str]
     locate: Callable[[int], tuple[str, int] | None] | None = None
+    #: True if they are request logs.
+    are_logs: bool = False
     #: Topics' names by id.
     topics: Mapping[str, str] = field(default_factory=dict)
 
@@ -241,7 +243,7 @@ def _shown(captured: CapturedFinding, origin: Origin) -> facts.ShownFinding:
         captured.capture,
         finding,
         topic,
-        [facts.FileFrames(file, numbers) for file, numbers in frames.items()],
+        [facts.FileFrames(file, numbers, origin.are_logs) for file, numbers in frames.items()],
         captured.cluster or None,
     )
 

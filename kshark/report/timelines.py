@@ -33,24 +33,31 @@ def window_of(members: Iterable[MemberLine]) -> Window:
     return Window(min(times), max(times)) if times else Window(0, 1)
 
 
-def drawing(member: MemberLine, window: Window, restarts: Sequence[int], bands: Sequence[Band] = ()) -> str:
-    """Return an SVG element; `restarts` are the times at which the broker went down, `bands` the member's events."""
+def drawing(
+    member: MemberLine, window: Window, restarts: Sequence[int], bands: Sequence[Band] = (), noun: str = "packet"
+) -> str:
+    """Return an SVG element; `restarts` are the times at which the broker went down, `bands` the member's events.
+
+    `noun`: what numbers are those of.
+    """
     label = escape(f"share sessions of member {safe(member.member_id)}: {summary(member)}", quote=True)
     height = HEIGHT + (_EVENTS if bands else 0)
     return (
         f'<svg class="timeline" role="img" aria-label="{label}" width="100%" height="{height}">'
-        f"{content(member, window, restarts, bands)}</svg>"
+        f"{content(member, window, restarts, bands, noun)}</svg>"
     )
 
 
-def content(member: MemberLine, window: Window, restarts: Sequence[int], bands: Sequence[Band] = ()) -> str:
+def content(
+    member: MemberLine, window: Window, restarts: Sequence[int], bands: Sequence[Band] = (), noun: str = "packet"
+) -> str:
     """Return what is in the SVG element. With events it is higher, by the line of their numbers."""
     parts = [
         *axis(window, _AXIS),
         *_restarts(window, unexplained(restarts, bands, window)),
         *_sessions(member, window),
-        *_accepted(member.steps, window),
-        *_refused(member.steps, window),
+        *_accepted(member.steps, window, noun),
+        *_refused(member.steps, window, noun),
     ]
     if not bands:
         return "".join(parts)
@@ -128,7 +135,7 @@ def _spaced(steps: Iterable[MemberRequest], window: Window) -> Iterator[tuple[fl
         yield x, step, label
 
 
-def _accepted(steps: Iterable[MemberRequest], window: Window) -> Iterator[str]:
+def _accepted(steps: Iterable[MemberRequest], window: Window, noun: str) -> Iterator[str]:
     for x, step, label in _spaced((step for step in steps if not step.error_code), window):
         kind = (
             "silent"
@@ -140,14 +147,14 @@ def _accepted(steps: Iterable[MemberRequest], window: Window) -> Iterator[str]:
             else "step"
         )
         api = "ack" if step.api == _ACKNOWLEDGE else "fetch"
-        yield f'<use href="#{kind}-{api}" x="{x}%"><title>{_title(step)}</title></use>'
+        yield f'<use href="#{kind}-{api}" x="{x}%"><title>{_title(step, noun)}</title></use>'
         if label is not None:
             yield f'<text class="epoch{label}" x="{x}%" y="{_BOTTOM + 13}" text-anchor="middle">{step.epoch}</text>'
 
 
-def _refused(steps: Iterable[MemberRequest], window: Window) -> Iterator[str]:
+def _refused(steps: Iterable[MemberRequest], window: Window, noun: str) -> Iterator[str]:
     for x, step, label in _spaced((step for step in steps if step.error_code), window):
-        yield f'<use href="#refused" x="{x}%"><title>{_title(step)}</title></use>'
+        yield f'<use href="#refused" x="{x}%"><title>{_title(step, noun)}</title></use>'
         if label is not None:
             yield f'<text class="refused{label}" x="{x}%" y="10" text-anchor="middle">{step.error_code}</text>'
 
@@ -163,7 +170,7 @@ def marks() -> str:
     return f'{"".join(ticks)}<g id="refused">{pin}</g>'
 
 
-def _title(step: MemberRequest) -> str:
+def _title(step: MemberRequest, noun: str) -> str:
     error = step.error_code
     answer = (
         "no answer"
@@ -172,4 +179,4 @@ def _title(step: MemberRequest) -> str:
         if error == 0
         else f"error: {error} {ERROR_NAMES.get(error, '')}".rstrip()
     )
-    return escape(f"{clock(step.time_ns, 3)} packet {step.packet}: {step.api} epoch {step.epoch}, {answer}")
+    return escape(f"{clock(step.time_ns, 3)} {noun} {step.packet}: {step.api} epoch {step.epoch}, {answer}")

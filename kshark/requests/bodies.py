@@ -21,12 +21,19 @@ from kshark.codec import compile_writer
 from kshark.codec.shapes import Shape, Slot, shape_of
 from kshark.errors import EncodeError
 from kshark.registry import Registry
+from kshark.requests.fast_path import NotOrdinary, struct_writer
 from kshark.schema import Layout
+from kshark_dissectors.history import FIELD_NAMES
 
 _HEADER: Final = struct.Struct(">hhih")
 _CORRELATION: Final = struct.Struct(">i")
 _INT16: Final = struct.Struct(">h")
 _LONGEST_ID: Final = 32_767
+_NOT_ORDINARY: Final = (NotOrdinary, KeyError, TypeError, ValueError, OverflowError, struct.error)
+#: Earlier names of fields.
+_EARLIER: Final = {
+    path.rpartition(".")[2]: names for fields in FIELD_NAMES.values() for path, names in fields.items()
+} | {"acceptable_recovery_lag_legacy": ("acceptable_recovery_lag",)}  # 4.4 moved version 0 of the field aside
 
 
 class Header(msgspec.Struct, rename="camel", gc=False):
@@ -58,6 +65,13 @@ class Frames:
         api = self._registry.api(key)
         written = 1 if api is None else api.request_header_version(api.versions.nearest(version))
         return head[:8] if written == 0 else head + client_id + b"\0" * (written == 2)
+
+    def is_kept(self, header: Header, body: bytes) -> bool:
+        """True if the broker kept the body: `{}` is one only where the API has no fields."""
+        if body != b"{}":
+            return body != b"null"
+        api, version = self._registry.api(header.request_api_key), header.request_api_version
+        return api is not None and version in api.versions and not shape_of(api.request, version).slots
 
     def request_body(self, header: Header, body: bytes) -> bytes:
         """Return the body of a request; none for an unknown API or version. Raises EncodeError if it does not fit."""
@@ -109,14 +123,28 @@ def _decoded(body: bytes) -> dict[str, Any]:
 
 
 def _written(layout: Layout, version: int, body: bytes) -> bytes:
-    fields = _fields(shape_of(layout, version), _decoded(body))
-    return compile_writer(layout, version)(fields)
+    shape, value, out = shape_of(layout, version), _decoded(body), bytearray()
+    try:
+        struct_writer(shape)(value, out)
+    except _NOT_ORDINARY:
+        return exactly(shape, layout, version, value)
+    return bytes(out)
+
+
+def exactly(shape: Shape, layout: Layout, version: int, value: Mapping[str, Any]) -> bytes:
+    """Write any JSON. Raises EncodeError if it does not fit."""
+    return compile_writer(layout, version)(_fields(shape, value))
 
 
 @lru_cache(maxsize=16384)
 def _slots(shape: Shape) -> Mapping[str, Slot]:
-    """Return the fields of a struct by their names in JSON, in lower case: some of Kafka's begin with a capital."""
-    return {slot.name.replace("_", ""): slot for slot in (*shape.slots, *shape.tags.values())}
+    """Return the fields of a struct by their names in JSON, in lower case: some of Kafka's begin with a capital.
+
+    Names of earlier releases count too.
+    """
+    slots = {slot.name: slot for slot in (*shape.slots, *shape.tags.values())}
+    earlier = {name: slots[now] for now, names in _EARLIER.items() if now in slots for name in names}
+    return {name.replace("_", ""): slot for name, slot in (earlier | slots).items()}
 
 
 @lru_cache(maxsize=16384)

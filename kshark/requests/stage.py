@@ -1,7 +1,8 @@
 """The stage for rows of a request log, in place of link, reassembly, proxy, tls and framing.
 
 A log shows no packets, no beginning and end of a connection, and not what a client had received: connections begin
-and end with the capture, frames have no `knows`. A line that does not fit its API is a gap on both sides.
+and end with the capture or a restart of the broker, frames have no `knows`. A line that does not fit its API is a gap
+on both sides.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kshark.link.disorder import logged_times
 from kshark.model import (
     LOGGED_AFTER_GAP,
     LOGGED_RESPONSE,
+    LOGGED_RESTART,
     Closed,
     Ends,
     Flow,
@@ -39,9 +41,6 @@ _CONNECTION: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)((?:-\d+)+)$")
 _CLIENT: Final[Side] = 0
 _BROKER: Final[Side] = 1
 _NULL: Final = b"null"
-#: Bodies of requests that the broker did not keep: ApiVersions in a version that it does not support, and a request
-#: that came before the log was switched on.
-_NOT_KEPT: Final = (b"{}", _NULL)
 
 
 class _Software(msgspec.Struct, rename="camel", gc=False):
@@ -106,6 +105,9 @@ class LoggedRequests:
         for number, time_ns, kind, offset, length in zip(*(column.tolist() for column in columns), strict=True):
             text = batch.buffer[offset : offset + length]
             self._last = _At(number, time_ns)
+            if kind == LOGGED_RESTART:
+                self._restart(text.decode(), number, time_ns)
+                continue
             try:
                 self._row(_LINE.decode(text), number, time_ns, kind)
             except (msgspec.DecodeError, ValueError, EncodeError) as error:
@@ -119,18 +121,27 @@ class LoggedRequests:
             self._end("capture")
         return self._taken()
 
+    def _restart(self, broker: str, number: int, time_ns: int) -> None:
+        """End all connections of a broker."""
+        for name in [name for name in self._flows if name.startswith(f"{broker}-")]:
+            flow = self._flows.pop(name)
+            del self._names[flow.ends]
+            self._event(Closed(flow, number, time_ns, "restart", _BROKER))
+
     def _row(self, line: _Line, number: int, time_ns: int, kind: int) -> None:
         flow = self._flow(line, number, time_ns)
         if kind == LOGGED_RESPONSE:
             self._response(line, flow, number, time_ns)
             return
         if kind == LOGGED_AFTER_GAP:
-            self._gap(flow, _CLIENT, number, time_ns)
-            self._gap(flow, _BROKER, number, time_ns)
+            flow.gaps += 1
+            self._gap(flow, _CLIENT, number, time_ns, "unlogged")
+            self._gap(flow, _BROKER, number, time_ns, "unlogged")
         header, body = line.header, bytes(line.request)
         try:
             head = self._encoder.request_head(header)
-            is_kept = body not in _NOT_KEPT
+            # It keeps none of an ApiVersions in a version that it lacks, and of a request from before the log began.
+            is_kept = self._encoder.is_kept(header, body)
             if is_kept and self._encoder.is_one_way(header, body):
                 self._one_way.add((flow.id, header.correlation_id))
             rest = self._encoder.request_body(header, body) if is_kept else None
@@ -145,7 +156,8 @@ class LoggedRequests:
             self._one_way.discard((flow.id, header.correlation_id))
             return
         if body == _NULL:  # the broker closed the connection instead
-            self._gap(flow, _BROKER, number, time_ns)
+            flow.gaps += 1
+            self._gap(flow, _BROKER, number, time_ns, "missing")
             return
         head = self._encoder.response_head(header)
         try:
@@ -191,10 +203,9 @@ class LoggedRequests:
         )
         self._event(Closed(flow, packet, time_ns, "capture" if how == "capture" else "forgotten"))
 
-    def _gap(self, flow: Flow, side: Side, number: int, time_ns: int) -> None:
-        flow.gaps += 1
+    def _gap(self, flow: Flow, side: Side, number: int, time_ns: int, reason: Literal["missing", "unlogged"]) -> None:
         before = flow.last_packet or flow.first_packet
-        self._event(Gap(flow, side, number, time_ns, before, number, -1, "missing"))
+        self._event(Gap(flow, side, number, time_ns, before, number, -1, reason))
 
     def _unreadable(self, number: int, time_ns: int, why: str) -> None:
         self._event(Weird("LOG_LINES_UNREADABLE", "capture", number, time_ns, why))

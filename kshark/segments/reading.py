@@ -12,6 +12,7 @@ from kshark.capture.files import unreadable
 from kshark.capture.paths import printable
 from kshark.embedded import companions
 from kshark.errors import NoCapture, UnreadableInput
+from kshark.model import Weird
 from kshark.records import make_reader
 from kshark.records.faults import BatchFault, attach
 from kshark.records.reader import Opening
@@ -101,6 +102,18 @@ class Segment:
                 companion.attach()
                 if companion.code is not None:
                     attach(BatchFault(companion.code, companion.detail), stored)
+
+
+def weirds_of(page: Sequence[Item]) -> Iterator[Weird]:
+    """Yield what is odd in a page, with its place in the file."""
+    for item in page:
+        where = f"{item.file}, byte {item.position}"
+        if isinstance(item, SegmentFault):
+            yield Weird(item.code, "records", 0, 0, f"{where}: {item.detail}" if item.detail else where, size=item.size)
+        elif isinstance(item.weird, list):
+            detail = f"{where}: {str(item.detail).removeprefix(f'{item.weird[0]}: ')}"
+            for code in item.weird:
+                yield Weird(code, "records", 0, 0, detail, size=item.batch.size)
 
 
 def read_segments(

@@ -17,6 +17,7 @@ import msgspec
 from kshark import limits
 from kshark.offset_ranges import OffsetRanges
 from kshark.records.faults import BatchFault, attach
+from kshark.segments.placing import Placing, key_hash
 from kshark.segments.stored import SegmentBatch
 
 SHARE_STATE_TOPIC: Final = "__share_group_state"
@@ -134,6 +135,7 @@ class ShareReplay:
         #: Number of the present run of batches without missing or damaged ones, by log.
         self._runs: Counter[str] = Counter()
         self.forgotten = 0
+        self._placing = Placing()
 
     def feed(self, stored: SegmentBatch) -> None:
         if stored.topic != SHARE_STATE_TOPIC:
@@ -148,7 +150,7 @@ class ShareReplay:
         for record in records:
             if self._until_ms is not None and isinstance(time := record.timestamp, int) and time > self._until_ms:
                 continue
-            for fault in self._record(record, log):
+            for fault in self._record(record, log, stored.partition):
                 attach(fault, stored)
 
     def states(self) -> Iterator[ShareState]:
@@ -156,7 +158,7 @@ class ShareReplay:
         for key in sorted(self._states):
             yield self._states[key].shown(key)
 
-    def _record(self, record: Any, log: str) -> Iterable[BatchFault]:
+    def _record(self, record: Any, log: str, log_partition: int | None) -> Iterable[BatchFault]:
         key, value = getattr(record, "key_decoded", None), getattr(record, "value_decoded", None)
         if not isinstance(key, dict) or key.get("type") not in (_SNAPSHOT, _UPDATE):
             return ()
@@ -170,6 +172,16 @@ class ShareReplay:
                 self.forgotten += 1
                 return ()
             state = self._states[where] = _State()
+        if state.log != log and log_partition is not None and not self._placing.fits(key_hash(*where), log_partition):
+            detail = (
+                f"record at offset {record.offset}: the key's hash is {key_hash(*where)}, and no number of partitions"
+            )
+            wrong = BatchFault("STATE_PARTITION_WRONG", f"{detail} fits it and the keys before")
+            return (wrong, *self._change(state, record, key["type"], value, log))
+        return self._change(state, record, key["type"], value, log)
+
+    def _change(self, state: _State, record: Any, kind: int, value: Any, log: str) -> Iterable[BatchFault]:
+        """Change the state of a share partition by a record."""
         data = value.get("data") if isinstance(value, dict) else None
         known = (state.log, state.run) == (log, self._runs[log])
         before = state.numbers.get("snapshot_epoch")
@@ -179,7 +191,7 @@ class ShareReplay:
             return ()
         if not isinstance(data, dict):
             return ()
-        return _contradictions(state, key["type"], data, record.offset, before if known else None)
+        return _contradictions(state, kind, data, record.offset, before if known else None)
 
 
 def _contradictions(

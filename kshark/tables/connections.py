@@ -167,7 +167,8 @@ FLOWS: Final = table(
     Column(
         "ended",
         "string",
-        "fin, rst, reused (new SYN on the same ports), forgotten, capture (at the end of the capture)",
+        "fin, rst, reused (new SYN on the same ports), restart (of the broker, by its request log), forgotten, "
+        "capture (at the end of the capture)",
         its("closed.how"),
     ),
     Column("last_packet", "bigint", "last packet of the connection", its("flow.last_packet")),

@@ -175,7 +175,12 @@ class Changes:
     def _gap(self, gap: Gap) -> None:
         if gap.reason == "body":
             return
-        text = f"bytes from {gap.flow.ends[gap.side]} to {gap.flow.ends[1 - gap.side]} are missing"
+        ends = gap.flow.ends[gap.side], gap.flow.ends[1 - gap.side]
+        text = f"bytes from {ends[0]} to {ends[1]} are missing"
+        if gap.reason == "unlogged":
+            if gap.side != gap.flow.calling_side:
+                return
+            text = f"requests of {ends[0]} to {ends[1]} may be missing"
         self._extend(Entry(gap.time_ns, gap.packet, "capture", text, broker=gap.flow.broker), text)
 
     def _weird(self, weird: Weird) -> None:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kshark.capture.captures import Captures
-from kshark.capture.numbering import add_places
 from kshark.errors import UnreadableInput
 from kshark.output.notes import Notes
 from kshark.pipeline import Engine, Options
@@ -46,6 +45,7 @@ def whole(files: Sequence[str], options: Options, *, coverage: bool = False) -> 
     run.close()
     checked = Checked([*run.findings], run.topics, run.observed, notes, run.outcomes, left_out=left_out)
     checked.packets = engine.front.link.packets
-    if captures.locate is not None:
-        add_places(checked.findings, captures.locate)
+    captures.place(checked.findings)
+    if captures.log_lines is not None:
+        notes.name_lines(captures.log_lines)
     return checked

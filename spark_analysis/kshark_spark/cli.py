@@ -306,13 +306,17 @@ def _name_files(findings: Iterable[Finding], names: Mapping[str, str]) -> None:
 
 def _export(args: Namespace) -> int:
     from kshark.cli.export import close, folder_of, left_out
+    from kshark.cli.segments import segments_in
     from kshark.cli.source import print_notes_on
     from kshark.pipeline import Options
     from kshark_spark.export import run
 
     if _tables(args) is not None:
         raise UsageError(f"{args.paths[0]} already contains tables; name captures")
-    captures = [[absolute(file) for file in files] for files in _captures(args)]
+    segments = segments_in(args.paths, args)
+    args.records = args.records or segments is not None
+    named = _captures(args) if segments is None else [[segment] for segment in segments]
+    captures = [[absolute(file) for file in files] for files in named]
     values = {
         "records": args.records,
         "secrets": args.secrets,
@@ -330,7 +334,18 @@ def _export(args: Namespace) -> int:
         spark = _session(args)
         none = [*left_out(export, args)]
         with shown(spark), working(f"Export {counted(len(captures), 'capture')}"):
-            made = [*run(spark, export, captures, asked, cores_of(spark, args.cores), args.commit_every, none)]
+            made = [
+                *run(
+                    spark,
+                    export,
+                    captures,
+                    asked,
+                    cores_of(spark, args.cores),
+                    args.commit_every,
+                    none,
+                    stored=segments is not None,
+                )
+            ]
     for error in chain.from_iterable(written.left_out for written in made):
         leave_out(args, error, WHO)
     for name, notes in sorted(chain.from_iterable(written.notes for written in made), key=itemgetter(0)):

@@ -189,7 +189,7 @@ class CaptureReader(DataSourceReader):
                     rows.fault(name_of_fault(error), error)
                 if "captures" in tables:
                     capture = capture_of(name, files, {})
-                    rows.end(ended(capture, source.packets, host_of(files), perf_counter() - begun))
+                    rows.end(ended(capture, source.shown_packets or 0, host_of(files), perf_counter() - begun))
         except Exception as error:
             if fails or self._is_strict:
                 raise

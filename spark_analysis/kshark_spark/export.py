@@ -21,6 +21,7 @@ from kshark.face import analysed
 from kshark.output.notes import Notes
 from kshark.output.parquet_part import Attempt, Part, PartWriter
 from kshark.pipeline import Engine, Options
+from kshark.registry import Registry
 from kshark.tables.captures import Named, grouped
 from kshark_spark.rows import read_all, results
 from kshark_spark.tasks import by_halves, failed
@@ -52,15 +53,17 @@ def run(
     cores: int,
     every: int | None = None,
     parts: Sequence[Part] = (),
+    *,
+    stored: bool = False,
 ) -> Iterator[Written]:
     """Write the tables into a folder that driver and workers share, and yield the results of each commit.
 
     `every`: captures of a commit, or as many as there are cores, unless an export is replaced; None: all.
-    `parts`: others for the first commit.
+    `parts`: others for the first commit. `stored`: the captures are log segments.
     """
     named = [*zip(export.names(captures), captures, strict=True)]
     several = len(named) if every is None or export.replaces else max(every, cores)
-    work = partial(_job, spark, export.attempt, options, cores)
+    work = partial(_job, spark, export.attempt, options, cores, stored)
     for written in _in_order([named[at : at + several] for at in range(0, len(named), several)], work):
         export.commit([*parts, written.part])
         parts = ()
@@ -77,9 +80,11 @@ def _in_order(jobs: Sequence[Sequence[Named]], work: Callable[[Sequence[Named]],
         pool.shutdown(cancel_futures=True)
 
 
-def _job(spark: SparkSession, attempt: Attempt, options: Options, cores: int, captures: Sequence[Named]) -> Written:
+def _job(
+    spark: SparkSession, attempt: Attempt, options: Options, cores: int, stored: bool, captures: Sequence[Named]
+) -> Written:
     """Write the tables of these captures by Spark's workers."""
-    write = partial(_write, attempt=attempt, options=options)
+    write = partial(_write, attempt=attempt, options=options, stored=stored)
 
     def job(captures: Sequence[Named]) -> list[Written]:
         tasks = grouped(captures, cores)
@@ -91,16 +96,16 @@ def _job(spark: SparkSession, attempt: Attempt, options: Options, cores: int, ca
 # -- in a task
 
 
-def _write(captures: Sequence[Named], attempt: Attempt, options: Options) -> Written:
+def _write(captures: Sequence[Named], attempt: Attempt, options: Options, *, stored: bool = False) -> Written:
     """Write all tables of these captures; if one of them fails, each alone."""
     try:
-        return _together(captures, attempt, options)
+        return (_segments if stored else _together)(captures, attempt, options)
     except (Error, OSError):  # nothing can be written
         raise
     except Exception as error:
         if len(captures) == 1:
             return _failed(attempt, captures[0], failed(captures[0][0], error))
-        return _joined(_write([capture], attempt, options) for capture in captures)
+        return _joined(_write([capture], attempt, options, stored=stored) for capture in captures)
 
 
 def _together(captures: Sequence[Named], attempt: Attempt, options: Options) -> Written:
@@ -128,6 +133,32 @@ def _together(captures: Sequence[Named], attempt: Attempt, options: Options) -> 
             part.fault(name, error)
         notes.append((name, own))
     return Written(part.close(), notes, left_out)
+
+
+def _segments(captures: Sequence[Named], attempt: Attempt, options: Options) -> Written:
+    """Write the records of coordinators' logs in log segments; each counts as a capture without packets."""
+    from kshark.segments import Segment, SegmentBatch, weirds_of
+
+    part, notes, registry = PartWriter(attempt), list[tuple[str, Notes]](), Registry()
+    for name, files in captures:
+        own = Notes()
+        try:
+            capture = attempt.capture(name, files)
+            if capture is None:
+                part.skip()
+                continue
+            part.begin(capture)
+            for page in Segment(files[0], registry, secrets=options.secrets):
+                own.add([*weirds_of(page)])
+                for item in page:
+                    if isinstance(item, SegmentBatch):
+                        part.stored(item.topic, item.partition, [item.batch])
+            own.messages = 1  # "no Kafka messages" is about packets
+            part.end(0)
+        except UnreadableInput as error:
+            part.fault(name, error)
+        notes.append((name, own))
+    return Written(part.close(), notes)
 
 
 def _failed(attempt: Attempt, capture: Named, error: UnreadableInput) -> Written:

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.analysis.talks import accepted, batch_of, handed, metadata, produced
+from tests.analysis.states.partition.test_aborted import opened
+from tests.analysis.talks import accepted, batch_of, handed, metadata, produced, sets
 from tests.cli.command import Run
 from tests.cli.incident import written
 from tests.conversation import TOPIC, Conversation
@@ -288,11 +289,43 @@ def test_a_real_leader_stores_each_of_its_steps(kshark: Run) -> None:
 
 
 def test_the_start_offset_passes_aborted_records(kshark: Run) -> None:
-    """share.isolation.level is read_committed: the leader stores 77 and 102 with its next writes."""
+    """share.isolation.level is read_committed: the leader stores 62, 77 and 102 with its next writes."""
     rows = kshark("deliveries", CAPTURES / "share-java-explicit.pcap", "-T", "json", "--topic", "orders").json
     past = [row for row in rows if row.get("start_source") == "aborted"]
-    assert {row["start_offset"] for row in past} == {77, 102}
+    assert {row["start_offset"] for row in past} == {62, 77, 102}
     for row in past:
         later = [write for other in rows for write in other.get("stored", ()) if write["packet"] > row["packet"]]
         of_it = [write for write in later if write["partition"] == row["partition"] == 1]
         assert min(of_it, key=lambda write: write["packet"])["start_offset"] == row["start_offset"]
+
+
+def test_a_record_that_was_aborted_is_called_so(kshark: Run) -> None:
+    capture = CAPTURES / "share-java-explicit.pcap"
+    _, aborted, none = kshark("deliveries", capture, "--topic", "orders", "--partition", "1", "--offset", "56").lines
+    assert aborted == (
+        "offset 56 of orders[1] was aborted with a transaction of producer 3 epoch 1 (marker at offset 59, packet 956)"
+        ": only groups with read_uncommitted get it"
+    )
+    assert none == "offset 56: the capture has no delivery of it"
+
+
+def test_a_group_that_waits_for_a_transaction_is_named(tmp_path: Path, kshark: Run) -> None:
+    talk, _ = opened()
+    path = written(tmp_path, talk.wire.packets)
+    *_, none, wait = kshark("deliveries", path, "--holders").lines
+    assert none == "no member holds records, as far as the capture shows"
+    assert re.sub(r"\d\d:\S+|packet \d+|[\d.]+ m?s ago", "_", wait) == (
+        f"g · {TOPIC}[0]  waits at offset 5 for the open transaction of producer 7 (transactional id tx, client c1, "
+        "10.0.0.1) since _ (_, _, its timeout is 1 min 0 s): no record from there on is delivered before it ends, "
+        "if its share.isolation.level is read_committed"
+    )
+    (row,) = kshark("deliveries", path, "--holders", "-T", "json").json
+    assert (row["offset"], row["producer_id"], row["timeout_ms"], row["isolation_level"]) == (5, 7, 60_000, None)
+
+
+@pytest.mark.parametrize(("level", "waits"), [("read_committed", 1), ("read_uncommitted", 0)])
+def test_the_isolation_level_of_the_group_decides(tmp_path: Path, kshark: Run, level: str, waits: int) -> None:
+    talk, _ = opened()
+    sets(talk.connection(), "share.isolation.level", level, group="g")
+    rows = kshark("deliveries", written(tmp_path, talk.wire.packets), "--holders", "-T", "json").json
+    assert [row["isolation_level"] for row in rows] == [level] * waits

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -65,13 +67,13 @@ def test_what_administrators_did_stands_below_the_members(kshark: Run) -> None:
     lines = kshark("groups", ADMINISTRATORS).lines
     at = next(at for at, line in enumerate(lines) if line.startswith("gs  share group"))
     at = next(number for number, line in enumerate(lines) if number > at and line.startswith("  packet "))
-    changes = [line.split() for line in lines[at + 1 : at + 6]]
-    assert [(" ".join(line[2:-5]), line[-1]) for line in changes[1:-1]] == [
-        ("assign sc t1:0,1,2", "done"),
-        ("alter offsets adm t1:1→0,0→1", "done"),
-        ("delete offsets adm t1:0,1,2", "done"),
+    changes = [re.split(" {2,}", line.strip()) for line in lines[at + 1 : at + 6]]
+    assert [[*line[2:6], line[-1]] for line in changes[1:-1]] == [
+        ["assign", "sc", "t1:0,1,2", "3 initialized", "done"],
+        ["alter offsets", "adm", "t1:1→0,0→1", "2 initialized, state epoch 2 → 4", "done"],
+        ["delete offsets", "adm", "t1:0,1,2", "3 deleted", "done"],
     ]
-    assert (changes[-1][2:5], changes[-1][-1]) == (["delete", "group", "adm"], "done")
+    assert [*changes[-1][2:4], changes[-1][-1]] == ["delete group", "adm", "done"]
     assert lines[at + 6] == "  described 1 time, offsets described 2 times"
     assert any(
         line.endswith("unfinished: no member was assigned tool-a[0], tool-a[1], tool-a[2], tool-a[3]") for line in lines
@@ -190,3 +192,30 @@ def test_verbose_shows_defaults_and_their_packets(kshark: Run) -> None:
     capture = shared("captures", "kafka-4", "ver-4.1.2.pcap")
     lines = kshark("groups", "-V", capture).lines
     assert any("share.delivery.count.limit 5 (the brokers' default, packet 1108)" in line for line in lines)
+
+
+def test_records_of_the_coordinators_logs_stand_beside_what_wrote_them(kshark: Run) -> None:
+    """As followers fetch them, each once. A deletion begins and ends with a record about the group's partitions."""
+    done = kshark("groups", "-V", "-T", "json", shared("captures", "kafka-4", "admin-tools.pcap"))
+    (group,) = (group for group in map(json.loads, done.lines) if group["group_id"] == "gs")
+    wrote = {it["operation"]: it["records"] for it in group["operations"] if it["records"]}
+    kinds = {
+        operation: [(it["log"].strip("_"), it["type"], it["tombstone"], it["state_epoch"]) for it in records]
+        for operation, records in wrote.items()
+    }
+    about = ("consumer_offsets", "ShareGroupStatePartitionMetadata", False, None)
+    assert (
+        sorted(kinds["alter_offsets"], key=str) == [about] * 2 + [("share_group_state", "ShareSnapshot", False, 4)] * 2
+    )
+    assert (
+        sorted(kinds["delete_offsets"], key=str)
+        == [about] * 2 + [("share_group_state", "ShareSnapshot", True, None)] * 3
+    )
+    deleted = {kind for log, kind, tombstone, _ in kinds["delete_group"] if tombstone}
+    assert deleted == {
+        "ShareGroupTargetAssignmentMetadata", "ShareGroupStatePartitionMetadata", "ShareGroupMetadata",
+    }  # fmt: skip
+    text = kshark("groups", "-V", shared("captures", "kafka-4", "admin-tools.pcap")).out
+    assert "__share_group_state[4]: 2 ShareSnapshot t1[1] state epoch 4" in text
+    assert all(it["records"] is None for it in json.loads(kshark(
+        "groups", "-T", "json", shared("captures", "kafka-4", "admin-tools.pcap")).lines[0])["operations"])  # fmt: skip

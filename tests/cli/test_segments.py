@@ -10,7 +10,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from tests.cli.command import Run
-from tests.shared import CAPTURES
+from tests.shared import CAPTURES, shared
 
 FOLDER = CAPTURES / "segments"
 BESIDE = FOLDER / "beside"
@@ -126,7 +126,7 @@ def test_state_by_the_log_beside_state_by_packets(kshark: Run) -> None:
 
 def test_the_log_counts_up_to_the_moment_of_at(kshark: Run) -> None:
     out = kshark("deliveries", BESIDE / "consumed.pcap.gz", "--log", BESIDE, "--group", "mailers", "--at", "+1s").out
-    assert "by the log  start offset 34" in out
+    assert "by the log  start offset 35 (stored 34)" in out
 
 
 def test_export_writes_the_records_of_segments(kshark: Run, tmp_path: Path) -> None:
@@ -148,3 +148,17 @@ def test_log_needs_segments(kshark: Run) -> None:
     done = kshark("deliveries", BESIDE / "consumed.pcap.gz", "--log", CAPTURES / "share-loss.pcap")
     assert done.code == 2
     assert "is no log segment" in done.err
+
+
+@pytest.mark.parametrize(("moment", "equal"), [("+12s", 9), ("+25s", 9), ("+50s", 8)])
+def test_state_by_the_log_that_followers_fetch(kshark: Run, moment: str, equal: int) -> None:
+    """Three brokers replicate __share_group_state. By packets, a start offset is unknown after the leader moved."""
+    done = kshark("deliveries", shared("captures/kafka-4/groups-share.pcap"), "--log", "capture", "--at", moment)
+    assert f"9 share partitions: start offsets equal in {equal}, different in 0" in done.out
+
+
+def test_a_capture_without_replication_has_no_such_log(kshark: Run) -> None:
+    done = kshark("deliveries", CAPTURES / "seed-messy.pcap", "--log", "capture")
+    assert "no follower fetches __share_group_state in this capture" in done.err
+    done = kshark("deliveries", CAPTURES / "seed-messy.pcap", "--log", "capture", "--log", SHARE)
+    assert (done.code, "leave out the segments" in done.err) == (2, True)

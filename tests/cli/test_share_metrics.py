@@ -9,10 +9,11 @@ import pytest
 from kshark.metrics import METRICS
 from kshark.output.metrics import metric_lines
 from kshark.output.spans import plain
-from tests.analysis.talks import handed
+from tests.analysis.states.partition.test_aborted import opened
+from tests.analysis.talks import handed, sets
 from tests.cli.conftest import Run
 from tests.cli.incident import written
-from tests.conversation import Conversation
+from tests.conversation import TOPIC, Conversation
 from tests.metrics.talks import told
 from tests.shared import CAPTURES
 
@@ -107,3 +108,31 @@ def test_one_explained(kshark: Run) -> None:
         "  a share coordinator reads its log from its own disk: no message shows it",
     ]
     assert 'did you mean "fetch-latency-avg"' in kshark("explain", "fetch-latncy-avg").err
+
+
+def test_a_group_waits_for_an_open_transaction(tmp_path: Path, kshark: Run) -> None:
+    talk, _ = opened()
+    path = written(tmp_path, talk.wire.packets)
+    producer = "producer 7 (transactional id tx, client c1, 10.0.0.1)"
+    words = f"{TOPIC}[0] waits at offset 5 for the open transaction of {producer}"
+    assert f"  {words}" in kshark("stats", "--share", path).lines
+    (found,) = kshark("stats", "--share", path, "-T", "json").json
+    assert found["groups"][0]["waits"] == words
+
+
+def test_a_member_gets_nothing_because_of_an_open_transaction(tmp_path: Path, kshark: Run) -> None:
+    talk, _ = opened()
+    a = talk.member("b")
+    for epoch in range(6):
+        a.share_fetch(epoch, [0] if epoch == 0 else ()).answered()
+        talk.pause(1)
+    (found,) = kshark("stats", "--share", written(tmp_path, talk.wire.packets), "-T", "json").json
+    trouble = [member["trouble"] for member in found["groups"][0]["members"]]
+    assert any("got no records" in (it or "") and "waits at offset 5 for the open transaction" in it for it in trouble)
+
+
+def test_a_group_that_reads_uncommitted_records_waits_for_none(tmp_path: Path, kshark: Run) -> None:
+    talk, _ = opened()
+    sets(talk.connection(), "share.isolation.level", "read_uncommitted", group="g")
+    (found,) = kshark("stats", "--share", written(tmp_path, talk.wire.packets), "-T", "json").json
+    assert found["groups"][0]["waits"] is None

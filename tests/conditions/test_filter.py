@@ -369,7 +369,7 @@ def test_every_name_means_the_same_for_e_and_for_y(capture: str) -> None:
 
 
 #: What rules are told of closed records.
-UNSHOWN = {"spans", "count", "aborted", "produced"}
+UNSHOWN = {"spans", "count", "transactions", "produced"}
 
 
 def test_the_schema_of_records_is_that_of_their_classes() -> None:

@@ -185,6 +185,12 @@ CATALOGUE: Final = (
         {"client_software_name": "a", "client_software_version": "b", "_tagged": {"7": b"", "5": b""}},
     ),
     Malformed(
+        "tag of a later version",
+        *(1, 12, "request", FETCH + "01 01 01 01 01 02 aabb"),
+        (("TAG_OF_OTHER_VERSION", 29, "replica_state"),),
+        {**NO_TOPICS, "_tagged": {"1": b"\xaa\xbb"}},
+    ),
+    Malformed(
         "tag longer than its content",
         *(1, 12, "request", FETCH + "01 01 01 01 00 04 0263 0000"),
         (("TAG_LENGTH_MISMATCH", 31, "cluster_id"),),

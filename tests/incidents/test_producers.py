@@ -139,6 +139,30 @@ def test_refused_records_may_be_written_again(error: E) -> None:
     assert [it for it in told(talk) if it.code == "DUPLICATE_BATCH"] == []
 
 
+def test_records_without_an_answer_may_be_written_again() -> None:
+    talk = Conversation()
+    a = client(talk)
+    write(a, 0, 3)
+    send(a, records(3, 3))
+    a.reset()
+    write(client(talk), 0, 3, 1)
+    assert told(talk) == []
+
+
+def test_the_capture_may_lack_the_refusal_of_records_that_are_written_again() -> None:
+    """Without the answer they may be written again; without the whole exchange that is unknown."""
+    talk = Conversation()
+    a, b = client(talk), client(talk)
+    write(a, 0, 3)
+    elsewhere = write(b, 3, 3, error=E.NOT_LEADER_OR_FOLLOWER)
+    write(b, 6, 1, error=OUT_OF_ORDER)
+    again = write(a, 0, 3, 1)
+    assert [it for it in told(talk) if it.code == "DUPLICATE_BATCH"] == []
+    assert [it for it in told(talk.without_packets([elsewhere.packet])) if it.code == "DUPLICATE_BATCH"] == []
+    found = [it for it in told(talk.without_packets(elsewhere.all_packets)) if it.code == "DUPLICATE_BATCH"]
+    assert found == [unknown("DUPLICATE_BATCH", again, "gap", "written_twice")]
+
+
 def test_other_records_of_the_same_size_are_no_duplicates() -> None:
     talk = Conversation()
     a = client(talk)

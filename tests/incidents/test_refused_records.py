@@ -6,11 +6,11 @@ import pytest
 
 from kshark.model import Finding
 from kshark_dissectors.enums import ErrorCode as E
-from tests.conversation import Asked, Connection, Conversation, Thinned, note
+from tests.conversation import Asked, Connection, Conversation, Thinned, note, violation
 from tests.incidents.talks import incidents
 from tests.incidents.test_retries import client, produce, refuse
 
-CODES = {"NOT_ENOUGH_REPLICAS", "OFFSET_OUT_OF_RANGE", "MESSAGE_TOO_LARGE"}
+CODES = {"ACKS_INVALID", "NOT_ENOUGH_REPLICAS", "OFFSET_OUT_OF_RANGE", "MESSAGE_TOO_LARGE"}
 
 
 def told(talk: Conversation | Thinned) -> list[Finding]:
@@ -95,4 +95,22 @@ def test_records_are_deleted_before_an_offset_that_there_is_not() -> None:
 def test_other_errors_are_left_alone() -> None:
     talk = Conversation()
     refuse(produce(client(talk)), E.NOT_LEADER_OR_FOLLOWER)
+    assert told(talk) == []
+
+
+@pytest.mark.parametrize("acks", [2, -2, 3])
+def test_acks_that_do_not_exist_are_the_clients_fault(acks: int) -> None:
+    talk = Conversation()
+    a = client(talk)
+    wrong = refuse(produce(a, acks=acks), E.INVALID_REQUIRED_ACKS)
+    last = refuse(produce(a, partition=1, acks=acks), E.INVALID_REQUIRED_ACKS, partition=1)
+    (found,) = told(talk)
+    assert found == violation("ACKS_INVALID", wrong, "client")
+    assert found.until_packet == last.packet
+    assert f"sent Produce with acks={acks}, which broker" in found.argument
+
+
+def test_a_broker_that_refuses_acks_that_exist_accuses_nobody() -> None:
+    talk = Conversation()
+    refuse(produce(client(talk), acks=1), E.INVALID_REQUIRED_ACKS)
     assert told(talk) == []

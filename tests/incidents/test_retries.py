@@ -42,9 +42,11 @@ def alone_for(seconds: float = 10) -> Conversation:
     return talk
 
 
-def produce(connection: Connection, topic: str = "orders", partition: int = 0, version: int = 9) -> Asked:
+def produce(
+    connection: Connection, topic: str = "orders", partition: int = 0, version: int = 9, acks: int = -1
+) -> Asked:
     rows = [{"name": topic, "partition_data": [{"index": partition, "records": None}]}]
-    body = {"transactional_id": None, "acks": -1, "timeout_ms": 30_000, "topic_data": rows}
+    body = {"transactional_id": None, "acks": acks, "timeout_ms": 30_000, "topic_data": rows}
     return connection.ask(0, "Produce", version, body)
 
 

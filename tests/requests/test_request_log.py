@@ -69,6 +69,17 @@ def test_the_log_accuses_nobody_whom_the_packets_do_not_accuse(name: str) -> Non
     assert accused(judged(read_bytes(log_of(name)))) <= packets
 
 
+def test_a_skipped_epoch_names_the_request_that_was_rejected() -> None:
+    """A log does not show whether the client had its error by then. It skipped an epoch in either case."""
+    (text,) = (
+        str(it.argument)
+        for it in judged(read_bytes(log_of("adv-epochs")))
+        if it.code == "EPOCH_SKIP_AHEAD" and it.witness[-1].correlation_id == 36
+    )
+    assert "ShareFetch #35 (epoch 7) was rejected before its epoch was counted" in text
+    assert "(error 42), so 7 was still due; ShareFetch #36 (epoch 8) was refused" in text
+
+
 @pytest.mark.parametrize("name", ["adv-epochs", "adv-sessions-4.2.1", "aimed", "share-java-explicit"])
 @pytest.mark.parametrize("share", [0.05, 0.3])
 def test_missing_lines_add_no_accusation(name: str, share: float) -> None:
@@ -127,6 +138,7 @@ def line(number: int, *, total_ms: int = 1, connection: bytes = CONNECTION) -> b
         (b"2026-11-21T03:37:41.218Z TRACE kafka.request.logger - Completed request:", b"", 1795232261218000000),
         (b"2026-11-21 04:37:41.218+0100 Completed request:", b"", 1795232261218000000),
         (b"1795232261218 Completed request:", b"", 1795232261218000000),
+        (b"20261121033741218 Completed request:", b"", 1795232261218000000),  # %d{COMPACT} of log4j
         (
             b"2026-11-21T03:37:42.000000001Z stdout F [2026-11-21 03:37:41,218] Completed request:",
             b"\r",
@@ -178,6 +190,35 @@ def test_a_request_that_the_broker_did_not_keep_is_cut(kept: bytes) -> None:
     request, response = (it for it in found if type(it) is Message)
     assert (request.weird, response.weird, response.body.member_epoch) == (["BODY_CUT"], UNSET, 1)
     assert [it.code for it in found if type(it) is Weird] == ["LOGGED_TIMES"]
+
+
+def test_a_body_without_fields_is_whole() -> None:
+    """ApiVersions 0 has none."""
+    empty = line(1).replace(b'"requestApiKey":76,"requestApiVersion":1', b'"requestApiKey":18,"requestApiVersion":0')
+    begin, end = empty.index(b'"request":{') + len(b'"request":'), empty.index(b',"connection"')
+    found = events(at(1, empty[:begin] + b'{},"response":{"errorCode":0,"apiKeys":[]}' + empty[end:]))
+    assert [(it.kind, it.api, it.weird) for it in found if type(it) is Message] == [
+        ("request", "ApiVersions", UNSET),
+        ("response", "ApiVersions", UNSET),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "body", "field"),
+    [
+        (28, 3, b'{"transactionalId":"t","groupId":"g","producerId":1,"producerEpoch":0,"generationId":7,"memberId":"",'
+         b'"groupInstanceId":null,"topics":[]}', "generation_id_or_member_epoch"),
+        (28, 5, b'{"transactionalId":"t","groupId":"g","producerId":1,"producerEpoch":0,"generationIdOrMemberEpoch":7,'
+         b'"memberId":"m","groupInstanceId":null,"topics":[]}', "generation_id_or_member_epoch"),
+    ],
+)  # fmt: skip
+def test_fields_are_read_by_the_names_of_earlier_releases(key: int, version: int, body: bytes, field: str) -> None:
+    text = line(1).replace(
+        b'"requestApiKey":76,"requestApiVersion":1', b'"requestApiKey":%d,"requestApiVersion":%d' % (key, version)
+    )
+    begin, end = text.index(b'"request":{') + len(b'"request":'), text.index(b',"response"')
+    request = next(it for it in events(at(1, text[:begin] + body + text[end:])) if type(it) is Message)
+    assert (request.weird, getattr(request.body, field)) == (UNSET, 7)
 
 
 def test_a_log_shows_no_ends_and_skipped_ids_are_gaps() -> None:

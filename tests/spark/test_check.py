@@ -302,3 +302,24 @@ def violations(lines: str) -> list[int]:
     """The packets of violations: with less knowledge, a request may break a more general rule."""
     found = map(json.loads, lines.splitlines())
     return [each["packet"] for each in found if each.get("verdict") == "violation"]
+
+
+def test_a_request_log_is_judged_alike_with_its_lines(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    both(capsys, ["-V", str(CAPTURES / "share-restart.requests.jsonl.gz")])
+
+
+def test_tables_of_a_request_log_give_its_findings(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Tables number its messages, and have no lines."""
+    log = str(CAPTURES / "share-restart.requests.jsonl.gz")
+    assert said(capsys, kshark.cli.main, "export", log, "-o", str(tmp_path))[0] == 0
+    by_log = said(capsys, kshark.cli.main, "check", "-T", "json", log)[1]
+    by_tables = said(capsys, kshark_spark.cli.main, "check", "-T", "json", str(tmp_path), "--master", "local[2]")[1]
+    kept = ("code", "verdict", "cause", "blame", "packet", "time_ns", "until_ns", "client", "member_id")
+
+    def findings(lines: str) -> list[list[Any]]:
+        found = map(json.loads, lines.splitlines())
+        return [[finding.get(name) for name in kept] for finding in found if "code" in finding]
+
+    assert findings(by_tables) == findings(by_log) != []

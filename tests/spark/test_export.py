@@ -296,3 +296,19 @@ def test_a_process_that_is_killed_costs_one_capture(
     del captures[2]
     expected, found = rows_of(written(captures, tmp_path / "alone", {})), rows_of(tmp_path / "tables")
     assert {name for name in expected if found[name] != expected[name]} == {"faults"}
+
+
+def test_log_segments_have_the_rows_that_one_process_writes(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each segment is a capture without packets, with its notes; a file that is none is a row in `faults`."""
+    folder = CAPTURES / "segments"
+    cut = tmp_path / "00000000000000000007.log"
+    cut.write_bytes((folder / "__transaction_state-1" / "00000000000000000000.log").read_bytes()[:-20])
+    given = [str(folder / "__share_group_state-0"), str(folder / "__consumer_offsets-1"), str(cut)]
+    by_spark, by_one = tmp_path / "spark", tmp_path / "one"
+    assert kshark_spark.cli.main(["export", *given, "-o", str(by_spark), "--master", "local[2]"]) == 0
+    assert "SEGMENT_CUT" in capsys.readouterr().err
+    assert kshark.cli.main(["export", *given, "-o", str(by_one)]) == 0
+    assert rows_of(by_spark) == rows_of(by_one)
+    assert rows_of(by_one)["coordinator_records"].total() > 200

@@ -191,12 +191,17 @@ class Broker:
 
     # -- restarts
 
-    def ended(self, end: End) -> None:
-        """Note an end, and detect that the broker closed its last connection together with others."""
+    def ended(self, end: End, *, restarted: bool = False) -> None:
+        """Note an end, and detect that the broker closed its last connection together with others.
+
+        `restarted`: the broker was started again, by its request log.
+        """
         self.open.discard(end.flow)
         self.closed.append(end)
         while end.time_ns - self.closed[0].time_ns > _TOGETHER_NS:
             self.closed.popleft()
+        if restarted and self not in self.down:
+            self._went_down(end, "the numbers of its connections began again")
         if (
             end.by == "broker"
             and not self.open

@@ -15,6 +15,7 @@ from kshark.analysis.facts.known import Known, known_if
 from kshark.analysis.facts.releases import agreed
 from kshark.api_keys import SHARE_FETCH
 from kshark.model import UNKNOWN_PACKET, Witness
+from kshark.records import TransactionBatch
 
 #: Member epoch of a heartbeat that leaves the group (KIP-932).
 LEAVING: Final = -1
@@ -177,7 +178,7 @@ class Answer(Struct, eq=False, gc=False):
     `leaders`: the leaders of the partitions that another broker leads.
     `throttled`: the answer names no partition because of a quota, even if records were acquired.
     `spans`: for a partition with records in the answer, the offsets that have a record, where they are known.
-    `aborted`: for a partition, the offsets in the answer of transactions that were aborted.
+    `transactions`: for a partition, the batches of transactions in the answer, with their markers.
     `knows`: the last packet of the client that the broker had certainly received when it sent the answer.
     """
 
@@ -193,7 +194,7 @@ class Answer(Struct, eq=False, gc=False):
     throttled: bool = False
     spans: Mapping[Partition, Sequence[Span]] = NOTHING
     knows: int = UNKNOWN_PACKET
-    aborted: Mapping[Partition, Sequence[tuple[int, int]]] = NOTHING
+    transactions: Mapping[Partition, Sequence[TransactionBatch]] = NOTHING
 
 
 class Call(Struct, eq=False):

@@ -352,7 +352,7 @@ class Connections:
         if len(connection.ends) > 1:
             return connection, False
         if broker is not None and not connection.refuses_header:
-            broker.ended(end)
+            broker.ended(end, restarted=type(event) is Closed and event.how == "restart")
         return connection, True
 
     def _closed(self, connection: ConnectionFacts, event: Closed) -> None:

@@ -29,9 +29,9 @@ REASONS: Final = {
     "beginning_not_seen": "the session, the member or the connection began before the capture or outside it",
     "hidden_traffic": "requests that are not in the capture (another connection, listener or TLS) could explain it",
     "unanswered": "a request has no answer, or an error that does not show whether it was counted",
-    "in_flight": "the client may have sent the request before the answer reached it: no TCP acknowledgement in the "
-    "capture shows that it had the answer",
-    "disorder": "packets are not in the order in which they were sent: an answer may come before its request",
+    "in_flight": "the client may have sent the request before the answer reached it: nothing in the capture "
+    "(as a TCP acknowledgement) shows that it had the answer",
+    "disorder": "the capture does not show the order in which they were sent: an answer may come before its request",
     "race": "requests were open at the same time on several connections, and their order in the broker is unknown",
     "release_unknown": "broker releases differ here, and no ApiVersions answer shows the release of this broker",
     "assignment_unknown": "the assignment of the member is unknown",
@@ -45,8 +45,8 @@ REASONS: Final = {
     "closed this one for another reason",
     "end_not_seen": "it is unknown whether the other connection was still open",
     "setting_unknown": "a setting of the broker decides, and neither the capture nor an option shows it",
-    "clock": "the capture's clock does not prove how much time passed: it was set meanwhile, stood still, or the file "
-    "has no times",
+    "clock": "the capture's clock does not prove how much time passed: it was set meanwhile, stood still, is coarse, "
+    "or the file has no times",
     "event": "an event in the capture left the accused no choice: event_code and event_packet name it",
 }
 

@@ -31,7 +31,7 @@ from kshark.api_keys import (
 )
 from kshark.endpoints import endpoint
 from kshark.model import UNKNOWN_PACKET, Message
-from kshark.records import RecordsField, aborted_in, spans_of
+from kshark.records import RecordsField, TransactionBatch, spans_of, transactions_in
 from kshark_dissectors.enums import ShareAcquireMode
 
 AnyCall = TypeVar("AnyCall", bound=Call)
@@ -230,16 +230,24 @@ def _read_partitions(answer: Answer, responses: Sequence[Any], is_fetch: bool) -
                     acquired.append((key, held.first_offset, held.last_offset, held.delivery_count))
                 if record_offsets := record_spans(partition.records):
                     spans[key] = record_offsets
-                if offsets := aborted_offsets(partition.records):
-                    answer.aborted = {**answer.aborted, key: offsets}
+                    if getattr(partition.records, "transactions", UNSET) is not UNSET:
+                        answer.transactions = {**answer.transactions, key: partition.records.transactions}
 
 
-def aborted_offsets(records: Any) -> Sequence[tuple[int, int]]:
-    """Return the offsets of aborted transactions in a records field, also in one from tables."""
+def topic_key(topic: Any) -> str:
+    """Return the id or the name of a topic in a body."""
+    key = getattr(topic, "topic_id", UNSET)
+    if key is UNSET:
+        key = getattr(topic, "name", UNSET)
+    return str(topic.topic if key is UNSET else key)
+
+
+def transaction_batches(records: Any) -> Sequence[TransactionBatch]:
+    """Return the batches of transactions in a records field, with their markers, also in one from tables."""
     if type(records) is RecordsField:
-        return aborted_in(records)
-    offsets = records.get("aborted") if type(records) is dict else None
-    return [(first, last) for first, last in offsets or ()]
+        return transactions_in(records)
+    batches = records.get("transactions") if type(records) is dict else None
+    return [(first, last, producer_id, epoch, type_) for first, last, producer_id, epoch, type_ in batches or ()]
 
 
 def record_spans(records: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from kshark import limits
+from kshark.analysis.facts.transactions import OpenTransaction
 from kshark.analysis.states.partition.records_in_flight import May, Piece, is_done
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from kshark.analysis.states.tables.in_flight import ACQUIRED, UNKNOWN
@@ -132,6 +133,39 @@ class Holder(msgspec.Struct, gc=False):
     until_ns: int
     blocks_start: bool
     cluster_id: str | None
+
+
+class WaitingGroup(msgspec.Struct, gc=False):
+    """A share group that has come to an open transaction, which records after it wait for; its fields, in this order,
+    are the JSON line (`kshark deliveries --holders`).
+
+    `offset`: the first one of the transaction. `transactional_id`, `client_id`: null if unknown; `client`: the
+    producer's host. `since_ns`, `packet`: the answer to the first Produce of the transaction. `timeout_ms`: the
+    transaction's, null if its InitProducerId is not in the capture. `isolation_level`: the group's
+    share.isolation.level, null if the capture does not show it: with read_uncommitted it does not wait."""
+
+    group_id: str | None
+    topic_id: str
+    topic: str | None
+    partition: int
+    offset: int
+    producer_id: int
+    producer_epoch: int
+    transactional_id: str | None
+    client_id: str | None
+    client: str
+    since_ns: int
+    packet: int
+    timeout_ms: int | None
+    isolation_level: str | None
+    cluster_id: str | None
+
+    @property
+    def producer_named(self) -> str:
+        """`producer 7 (transactional id tx, client c1, 10.0.0.1)`."""
+        names = [f"transactional id {self.transactional_id}"] if self.transactional_id else []
+        names += [f"client {self.client_id}"] if self.client_id else []
+        return f"producer {self.producer_id} ({', '.join([*names, self.client])})"
 
 
 class HeldRange(NamedTuple):
@@ -313,6 +347,35 @@ def holders_of(partition: SharePartition, now_ns: int) -> list[Holder]:
         holder.since_ns, holder.until_ns = min(holder.since_ns, step.end_ns), max(holder.until_ns, hold.late_ns)
         holder.blocks_start = holder.blocks_start or piece.first == partition.start
     return [*holders.values()]
+
+
+def waiting_of(partition: SharePartition, open_transactions: Iterable[OpenTransaction]) -> WaitingGroup | None:
+    """Return the group of a partition if all records before its first open transaction were acquired, or aborted.
+
+    A group that has acquired records of the transaction does not wait: it reads with read_uncommitted.
+    """
+    first = next((it for it in open_transactions if it.ended is None), None)
+    if first is None or partition.next_offset != first.first:
+        return None
+    topic_id, number = partition.partition
+    producer = first.producer
+    return WaitingGroup(
+        partition.group_id,
+        topic_id,
+        None,
+        number,
+        first.first,
+        producer.producer_id,
+        first.epoch,
+        producer.transactional_id,
+        producer.client_id,
+        producer.host,
+        first.time_ns,
+        first.packet,
+        producer.timeout_ms,
+        None,
+        partition.leader.cluster_id,
+    )
 
 
 def held_of(partition: SharePartition, now_ns: int) -> list[HeldRange]:

@@ -8,15 +8,18 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import UNSET
+
 from kshark import limits
 from kshark.analysis.facts.reading import is_whole
 from kshark.analysis.results.error_codes import ErrorCodes
 from kshark.analysis.results.observed import OTHERS
-from kshark.api_keys import FETCH, JOIN_GROUP, SHARE_ACKNOWLEDGE, SHARE_FETCH, SYNC_GROUP
+from kshark.api_keys import FETCH, JOIN_GROUP, PRODUCE, SHARE_ACKNOWLEDGE, SHARE_FETCH, SYNC_GROUP
 from kshark.codec.paths import values
 from kshark.endpoints import host_of
 from kshark.error_names import ERROR_NAMES
 from kshark.model import Closed, Event, Exchange, Flow, Message
+from kshark.records import RecordsField
 from kshark.registry import Registry
 from kshark_dissectors.enums import AcknowledgeType, ErrorCode
 
@@ -211,6 +214,9 @@ class ClientCounts:
     request_bytes: int = 0
     response_bytes: int = 0
     throttle: Throttle = field(default_factory=Throttle)
+    #: Throttled responses by API.
+    throttled_apis: Counter[str] = field(default_factory=Counter)
+    produced: ProducedCounts | None = None
 
     def update(self, other: ClientCounts, /) -> None:
         self.connections += other.connections
@@ -218,6 +224,39 @@ class ClientCounts:
         self.request_bytes += other.request_bytes
         self.response_bytes += other.response_bytes
         self.throttle.update(other.throttle)
+        self.throttled_apis.update(other.throttled_apis)
+        if other.produced is not None:
+            self.produced = self.produced or ProducedCounts()
+            self.produced.update(other.produced)
+
+
+class ProducedCounts:
+    """Counts of the records in a client's Produce; a batch is the records of one partition in one request."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.records, self.sizes = Percentiles(), Percentiles()
+
+    def add(self, records: int, size: int) -> None:
+        """Add a batch: its number of records and its bytes."""
+        self.records.add(records)
+        self.sizes.add(size)
+
+    def update(self, other: ProducedCounts, /) -> None:
+        self.requests += other.requests
+        self.records.update(other.records)
+        self.sizes.update(other.sizes)
+
+    def summary(self) -> dict[str, Any] | None:
+        """Return the numbers, and the records and bytes of batches at 50, 95 and 99 percent; None without a batch."""
+        if not self.records.count:
+            return None
+        of_batches = {
+            name: dict(zip(("p50", "p95", "p99"), of.at(50, 95, 99), strict=True)) | {"max": of.greatest}
+            for name, of in (("records_per_batch", self.records), ("bytes_per_batch", self.sizes))
+        }
+        numbers = {"requests": self.requests, "batches": self.records.count, "records": self.records.total}
+        return {**numbers, "bytes": self.sizes.total, **of_batches}
 
 
 @dataclass(slots=True)
@@ -276,9 +315,7 @@ class Statistics:
         counts.request_bytes += request.size
         counts.unanswered += exchange.outcome == "unanswered"
         client_id = request.client_id if isinstance(request.client_id, str) else None
-        of_flow = self._clients_of_flow.get(exchange.flow.id)
-        if of_flow is None:
-            of_flow = self._clients_of_flow[exchange.flow.id] = {}
+        of_flow = self._clients_of_flow.setdefault(exchange.flow.id, {})
         client = of_flow.get(client_id)
         if client is None:
             client = of_flow[client_id] = ClientCounts()
@@ -301,6 +338,10 @@ class Statistics:
                 self._waits.throttle(response, throttle_ms)
                 counts.throttle.add(throttle_ms)
                 client.throttle.add(throttle_ms)
+                client.throttled_apis[request.api or str(request.api_key)] += 1
+        if request.api_key == PRODUCE and is_whole(request):
+            client.produced = client.produced or ProducedCounts()
+            _count_produced(client.produced, request.body)
         if request.api_key in (SHARE_FETCH, SHARE_ACKNOWLEDGE) and is_whole(request):
             self._share(request, response)
 
@@ -373,6 +414,8 @@ class Statistics:
                     "request_bytes": counts.request_bytes,
                     "response_bytes": counts.response_bytes,
                     "throttle_ms": counts.throttle.summary(),
+                    "throttled_apis": dict(counts.throttled_apis.most_common()),
+                    "produced": None if counts.produced is None else counts.produced.summary(),
                 }
                 for (name, software, version, address), counts in sorted(
                     self._clients.items(), key=lambda item: -item[1].requests
@@ -408,6 +451,19 @@ class Statistics:
             for code, count in counts.errors.items():
                 apis.setdefault(code, Counter())[self._registry.name(key) or str(key)] += count
         return [{**row, "apis": dict(apis[row["error_code"]].most_common())} for row in _named(total)]
+
+
+def _count_produced(counts: ProducedCounts, body: Any) -> None:
+    """Count the records of a Produce, as far as its batches were read."""
+    counts.requests += 1
+    for topic in body.topic_data or ():
+        for row in topic.partition_data or ():
+            records = row.records
+            if isinstance(records, RecordsField) and records.size:
+                if records.count is not UNSET:
+                    counts.add(records.count, records.size)
+                elif records.batches is not UNSET:
+                    counts.add(sum(getattr(it, "count", len(it.records)) for it in records.batches), records.size)
 
 
 def counts_of(outcomes: Counter[str]) -> dict[str, int]:

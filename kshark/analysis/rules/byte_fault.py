@@ -23,6 +23,7 @@ class ByteFault(Struct, eq=False):
     `sender`: the party that sent the bytes. `call`: the exchange up to the faulty message, or a Sighting. `detail`: the
     exact fault.
     `codes`: all codes of the message, or that of the event. `known`: the fact that the bytes are what they seem to be.
+    `is_answered`: the message is a request, and has an answer.
     `times`: the number of faults that this one represents. `end`: the end of the connection, if only that shows it.
     """
 
@@ -35,6 +36,7 @@ class ByteFault(Struct, eq=False):
     known: Known = ALWAYS
     times: int = 1
     end: Closed | None = None
+    is_answered: bool = False
 
     def has(self, code: str) -> bool:
         return code in self.codes

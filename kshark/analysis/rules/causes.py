@@ -116,6 +116,9 @@ CAUSES: Final = {
     "epoch_bump_left_others": "the client raised its producer epoch, and went on with the sequences of the old one",
     "broker_lost": "the broker had acknowledged the batch before with acks=all, and no longer knows it",
     "written_twice": "the client sent the same records again under a higher producer epoch",
+    "not_added": "the capture shows no AddPartitionsToTxn for the partition, so the coordinator does not know of it",
+    "no_marker": "the transaction was ended, and its markers were not written",
+    "not_aborted": "the coordinator knew the partition, and did not abort the transaction after its timeout",
     # What makes an incident worse (kshark.incidents).
     "ignored": "the client did not wait for the time in throttle_time_ms",
     "queue_missing": "the topic of the dead-letter queue does not exist",

@@ -150,6 +150,9 @@ def skipped_ahead(situation: SessionSituation) -> Argument | None:
             f"client counted it"
         )
         return Argument(text, (*situation.epoch_witness, lost, step), cause="skip_after_timeout")
+    counted = counted_an_error(situation)
+    if counted is not None:  # perhaps before it got the error: wrong all the same
+        return Argument(counted.text, counted.witness, cause="skip_ahead")
     return Argument(_due(situation), _witness(situation), cause="skip_ahead")
 
 

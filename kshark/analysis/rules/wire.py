@@ -56,6 +56,16 @@ def undecodable(odd: ByteFault) -> Argument | None:
     return odd.argument(CONNECTION if isinstance(odd.call, Sighting) else EXCHANGE)
 
 
+def of_other_version(fault: ByteFault) -> Argument | None:
+    """A reader refused a tagged field of another version, and closed the connection: the broker without an answer, the
+    client after it. Who goes on reads it in a way of its own.
+    """
+    if fault.is_answered:
+        return None
+    refused = fault.closed_unanswered if fault.sender == "client" else fault.unaccepted
+    return fault.at_end(CONNECTION.knowing(refused))
+
+
 def header_refused(fault: ByteFault) -> Argument | None:
     """A broker read a PROXY header as a length, which is too large, and closed the connection.
 
@@ -115,7 +125,7 @@ ROWS: Final = (
     Rule(
         number=3,
         code="STREAM_GAP",
-        text="The capture lacks bytes of a connection: findings there may be unknown.",
+        text="The capture lacks a part of a connection: findings there may be unknown.",
         wrong="bytes 0-1447; bytes 2896-4343",
         right="bytes 0-1447; bytes 1448-2895; bytes 2896-4343",
         source="RFC 9293",
@@ -125,7 +135,7 @@ ROWS: Final = (
         read="connections",
         checks=(Check(ByteFault.argument),),
         advice="Capture closer to the broker, with a larger buffer (tcpdump -B), or without traffic that is not "
-        "needed.",
+        "needed. Read a request log whole, not the output of grep.",
     ),
     Rule(
         number=4,
@@ -207,5 +217,25 @@ ROWS: Final = (
         "request.",
         wrong="Metadata v0 that announces 2 topics and has 1",
         right="Metadata v0 that announces 1 topic and has 1",
+    ),
+    Rule(
+        number=159,
+        code="TAG_OF_OTHER_VERSION",
+        text="A message has a tagged field that only other versions of it have. Kafka's readers refuse it.",
+        source="KIP-482; Kafka: the generated readers of messages",
+        rests_on=(BETWEEN_DIRECTIONS,),
+        blame=("client", "broker"),
+        at="end",
+        weird=("TAG_OF_OTHER_VERSION",),
+        read="messages",
+        checks=(Check(of_other_version),),
+        sentence="its version has no such tagged field",
+        act="sent a tagged field of another version",
+        weight=65,
+        must="A message has only the tagged fields of its own version, and those that no version knows.",
+        advice="Write a tagged field only in the versions that have it (kshark explain API). Brokers close the "
+        "connection of such a request, and log that the tag is not valid for the version.",
+        wrong="Fetch v16 with ReplicaDirectoryId of version 17; A closes",
+        right="Fetch v17 with ReplicaDirectoryId; A closes",
     ),
 )

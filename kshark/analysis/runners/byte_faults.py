@@ -34,6 +34,7 @@ _GAP_REASONS: Final = {
     "buffer_full": " (given up: too much followed them)",
     "at_close": " (up to the end)",
     "undecrypted": " (not decrypted)",
+    "unlogged": " (the client skipped correlation ids)",
 }
 
 
@@ -54,7 +55,9 @@ class ByteFaultRunner:
         request, response = exchange.request, exchange.response
         verdicts: list[Verdict] = []
         if request is not None and self._concerns(request):
-            verdicts += self._message(request, call_of(request, None, connection), connection)
+            is_answered = response is not None
+            call = call_of(request, None, connection)
+            verdicts += self._message(request, call, connection, is_answered=is_answered)
         if response is not None and self._concerns(response):
             call = _alone(response, connection) if request is None else call_of(request, response, connection)
             verdicts += self._message(response, call, connection)
@@ -98,7 +101,9 @@ class ByteFaultRunner:
             verdicts.append(_incomplete(rule, connection, gap))
         return verdicts
 
-    def _message(self, message: Message, call: Call, connection: ConnectionFacts) -> Iterator[Verdict]:
+    def _message(
+        self, message: Message, call: Call, connection: ConnectionFacts, *, is_answered: bool = False
+    ) -> Iterator[Verdict]:
         codes = [] if message.weird is UNSET else message.weird
         call.any_doubt = None  # a fault is no doubt about itself
         for rule in {rule.code: rule for code in codes if (rule := self._book.weirds.get(code)) is not None}.values():
@@ -110,7 +115,16 @@ class ByteFaultRunner:
                     doubt = doubt or call.doubt or ("disorder" if self._may_be_anothers(codes, connection) else None)
                 known = ALWAYS if doubt is None else never(doubt)
             yield from self._judge_or_keep(
-                ByteFault(rule, connection, _SENDER[message.kind], call, _detail(rule, message), codes, known)
+                ByteFault(
+                    rule,
+                    connection,
+                    _SENDER[message.kind],
+                    call,
+                    _detail(rule, message),
+                    codes,
+                    known,
+                    is_answered=is_answered,
+                )
             )
 
     def _judge_or_keep(self, odd: ByteFault) -> Sequence[Verdict]:
@@ -149,11 +163,9 @@ def _incomplete(rule: Rule, connection: ConnectionFacts, gap: Gap) -> Verdict:
     flow = connection.flow
     by = flow.sender(gap.side)
     missing = "bytes" if gap.size < 0 else f"{gap.size} bytes"
+    what = "requests may be missing" if gap.reason == "unlogged" else f"{missing} from the {by} are missing"
     others = f", the first of {flow.gaps} holes" if flow.gaps > 1 else ""
-    text = (
-        f"{missing} from the {by} are missing between packets {gap.first_packet} and "
-        f"{gap.last_packet}{_GAP_REASONS[gap.reason]}{others}"
-    )
+    text = f"{what} between packets {gap.first_packet} and {gap.last_packet}{_GAP_REASONS[gap.reason]}{others}"
     call = _sighting(
         connection, gap.packet, gap.time_ns, None, "", Witness(flow.id, None, None, None, gap.packet, "gap")
     )

@@ -32,6 +32,7 @@ from kshark.analysis.facts.known import Known
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.facts.releases import agreed
 from kshark.analysis.facts.state_steps import StateStep
+from kshark.analysis.facts.transactions import Aborted, Transactions
 from kshark.analysis.rules import RuleBook
 from kshark.analysis.rules.book import ALL_SIGNS
 from kshark.analysis.rules.triggers import ANEW, GIVEN_UP, LIMITED, RELOCKED
@@ -106,6 +107,7 @@ class PartitionRunner:
         self._groups: dict[str | None, dict[Partition, SharePartition]] = {}
         self._locks: dict[str | None, GroupLocks] = defaultdict(GroupLocks)
         self._lock_times: dict[str | None, LockTimes] = defaultdict(LockTimes)
+        self.transactions = Transactions()
         self._lost_fetches = LostFetches()
         self._wide = WidePartitions()
         #: The most finished ranges that each partition keeps.
@@ -374,14 +376,29 @@ class PartitionRunner:
                 partition.time(answer.packet, answer.time_ns)  # a lock that ends here may have ended a last delivery
             if signs or partition.last_attempts.ranges or self._rules.counter is not None:
                 self._judge_acquisition(step, answer, session, partition, ranges_acquired, signs, verdicts)
-            if aborted := answer.aborted.get(key):
-                partition.note_aborted(ranges_acquired, aborted)
+            has_transactions = answer.transactions or self.transactions.places
+            if has_transactions:
+                self._note_aborted(partition, answer, ranges_acquired)
             partition.acquire(step, answer, ranges_acquired)
+            if has_transactions:
+                partition.may_end_in_aborted = self.transactions.may_be_aborted(key, partition.end)
             if locked is None or locked.lock_ns != answer.lock_ns:
                 self._lock_times[step.group_id].acquired(partition, locked)
             if partition.window.last - partition.window.low >= LEAST - 1:
                 self._wide.add(partition)
         answer.spans = {}  # the records hold what matters of them
+
+    def _note_aborted(self, partition: SharePartition, answer: Answer, acquired: Sequence[AcquiredRange]) -> None:
+        """Note the aborted records that the leader took out of an acquisition: those below the last new records.
+
+        The leader acquires all offsets up to the last one that nobody has.
+        """
+        key = partition.partition
+        self.transactions.read(key, answer.transactions.get(key, ()), answer.spans.get(key), answer.packet)
+        until = max([range_.first for range_ in acquired if range_.number == 1], default=-1)
+        first = partition.start or 0
+        if first < until and (aborted := self.transactions.aborted(partition.partition, first, until - 1)):
+            partition.note_aborted(acquired, [(range_.first, range_.last) for range_ in aborted])
 
     def _partition_signs(self, step: ShareStep, answer: Answer, partition: SharePartition) -> int:
         """Return the signs of an acquisition that do not depend on its records."""
@@ -533,6 +550,11 @@ class ClusterPartitions(dict[int, PartitionRunner]):
         """All share partitions, by group, topic and number."""
         every = [partition for runner in self._each for partition in runner.partitions]
         return sorted(every, key=_order)
+
+    def aborted(self, offset: int) -> list[tuple[Partition, Aborted]]:
+        """Return the aborted batches that have an offset, in all partitions."""
+        each = (runner.transactions.aborted_at(offset) for runner in self._each)
+        return [(partition, batch.value) for batches in each for partition, batch in batches]
 
     def last_acquisition(self, broker: Broker | None, group_id: str | None, partition: Partition) -> Acquisition | None:
         """Return the last acquisition from a partition in the broker's cluster; None where there was none."""

@@ -64,9 +64,13 @@ class _End(NamedTuple):
 
 @dataclass(slots=True)
 class _Down:
-    """A broker that is down: connections that it ended, those that it refused, and those without an answer."""
+    """A broker that is down: connections that it ended, those that it refused, and those without an answer.
+
+    `restarted`: its request log shows that it was started again.
+    """
 
     ends: list[_End]
+    restarted: bool = False
     refused: list[PacketTime] = field(default_factory=list)
     refusals: int = 0
     unanswered: int = 0
@@ -145,7 +149,9 @@ class BrokerEnds(Watcher):
 
     def _close(self, closed: Closed) -> None:
         flow = closed.flow
-        if closed.how == "rst" and closed.side != flow.calling_side and flow.id not in self._ended:
+        if closed.how == "restart":
+            self._restarted(flow)
+        elif closed.how == "rst" and closed.side != flow.calling_side and flow.id not in self._ended:
             if flow.opened_by is not None and not any(flow.stream_bytes):
                 self._refused(flow)
             else:
@@ -179,6 +185,17 @@ class BrokerEnds(Watcher):
         if len(down.hosts) > 1 and not self._lives(broker):
             ends.down = down
 
+    def _restarted(self, flow: Flow) -> None:
+        """Take a connection of a broker that was started again."""
+        broker = self.scene.broker_of(flow)
+        if broker not in self._brokers and len(self._brokers) >= limits.BROKERS:
+            return
+        ends = self._brokers.setdefault(broker, _Ends())
+        if ends.down is None:
+            ends.down = _Down([], restarted=True)
+        if len(ends.down.ends) < limits.BROKER_ENDS:
+            ends.down.ends.append(_End(self.scene.now, flow, is_settled=True))
+
     def _refused(self, flow: Flow) -> None:
         """Take a SYN that was answered with a RST, at the address of a broker that ended its connections before."""
         broker = self.scene.broker_of(flow)
@@ -207,22 +224,26 @@ class BrokerEnds(Watcher):
         """Yield the incident when the broker accepts again, or the capture ends."""
         now = self.scene.now if until is None else until
         lasted_ns = now.time_ns - down.since.time_ns
-        if not down.refusals and not down.unanswered and (lasted_ns < _TOGETHER_NS or len(down.hosts) < 2):
+        is_sure = down.refusals or down.unanswered or down.restarted
+        if not is_sure and (lasted_ns < _TOGETHER_NS or len(down.hosts) < 2):
             return
         flows = [end.flow for end in down.ends]
         broker, clients = flows[0].broker, {host_of(flow.client) for flow in flows}
         facts = [f"it ended {_counted(len(flows), 'connection')} of {_counted(len(clients), 'host')}"]
+        if down.restarted:
+            facts.append("was started again: the numbers of its connections began anew")
         if down.refusals:
             facts.append(f"refused {_counted(down.refusals, 'new one')} (first in packet {down.refused[0].packet})")
         if down.unanswered:
             facts.append(f"did not answer {_counted(down.unanswered, 'new one')}")
+        at_most = "at most " if down.restarted else ""
         end = TO_THE_END if until is None else f"until packet {until.packet}, when it accepted one"
         yield Incident(
             BROKER_DOWN,
             down.since,
             until,
             flows[0],
-            f"Broker {broker} was down for {lasted_ns / 1e9:.1f} s (packet {down.since.packet} {end}): "
+            f"Broker {broker} was down for {at_most}{lasted_ns / 1e9:.1f} s (packet {down.since.packet} {end}): "
             f"{', and '.join((', '.join(facts[:-1]), facts[-1])) if len(facts) > 1 else facts[0]}",
             Where(brokers=frozenset(flow.broker for flow in flows)),
             tuple(Witness(it.flow.id, None, None, None, it.at.packet, "ended by the broker") for it in down.ends[:8]),

@@ -14,15 +14,16 @@ from msgspec import UNSET, Struct, field
 
 from kshark import limits
 from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_CONNECTION, Limit
-from kshark.analysis.facts.reading import is_whole
-from kshark.analysis.rules.rule import NOTES_TOO, Rule, Verdict
+from kshark.analysis.facts.reading import is_whole, topic_key
+from kshark.analysis.rules.rule import ACCUSES, NOTES_TOO, Rule, Verdict
 from kshark.api_keys import FETCH, PRODUCE
+from kshark.endpoints import host_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, witness_of
 from kshark.incidents.scene import Scene
 from kshark.incidents.series import Case, SeriesWatcher, client_of, without_bodies
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent
-from kshark.model import Closed, Exchange, Gap, Witness
+from kshark.model import Exchange, Gap, Witness
 from kshark.records import ProducedBatch, same_records
 from kshark.records.batch import TRANSACTIONAL
 from kshark.units import counted
@@ -32,6 +33,8 @@ _OUT_OF_ORDER: Final = int(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
 _DUPLICATE: Final = int(ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
 #: The sequence after the highest one is 0. Kafka: DefaultRecordBatch.incrementSequence.
 _SEQUENCES: Final = 1 << 31
+#: The error of a batch without an answer: it may have been appended.
+_UNANSWERED: Final = -2
 #: Answered batches of a producer and partition that are remembered. Kafka's brokers remember five, too.
 _REMEMBERED: Final = 5
 
@@ -58,7 +61,7 @@ DUPLICATE_BATCH: Final = Rule(
     source="KIP-360; Kafka: TransactionManager.bumpIdempotentProducerEpoch",
     rests_on=(Limit("SESSIONS"),),
     blame=("client",),
-    verdicts=("violation",),
+    verdicts=ACCUSES,
     causes=("written_twice",),
     act="wrote the same records twice",
     must="After it has raised its epoch, a producer sends no batch again that may have been appended.",
@@ -69,7 +72,7 @@ DUPLICATE_BATCH: Final = Rule(
 
 
 class _Sent(Struct, frozen=True):
-    """A batch and its exchange, without the bodies. `error` 0: it was appended."""
+    """A batch and its exchange, without the bodies. `error` 0: it was appended; _UNANSWERED: it is unknown."""
 
     batch: ProducedBatch
     error: int
@@ -126,35 +129,36 @@ class Producers(SeriesWatcher):
     rows = (SEQUENCE_OUT_OF_ORDER, DUPLICATE_BATCH)
     apis = frozenset({PRODUCE, FETCH})
     judges = frozenset({PRODUCE})
-    kinds = (Closed, Gap)
+    kinds = (Gap,)
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
         super().__init__(scene, due)
         self._chains: OrderedDict[_Place, _Chain] = OrderedDict()
-        #: Connections that lack bytes.
-        self._gaps: set[int] = set()
+        #: Hosts whose connections lack bytes. Beyond limits.LOSSY_HOSTS every host counts as one.
+        self._lossy: set[str] = set()
 
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
         request, response = exchange.request, exchange.response
-        if request is None or response is None or not is_whole(response) or not is_whole(request):
+        answer: Any = response.body if response is not None and is_whole(response) else None
+        if request is None or not is_whole(request):
             return NOTHING
         if request.api_key == FETCH:
-            return self._fetched(exchange, response.body) if self._chains else NOTHING
-        return self._produced(exchange, request.body, response.body)
+            return self._fetched(exchange, answer) if self._chains and answer is not None else NOTHING
+        return self._produced(exchange, request.body, answer)
 
     def _produced(self, exchange: Exchange, body: Any, answer: Any) -> list[Incident]:
         over: list[Incident] = []
         errors = {
-            (_topic(topic), row.index): row.error_code
-            for topic in answer.responses or ()
+            (topic_key(topic), row.index): row.error_code
+            for topic in getattr(answer, "responses", None) or ()
             for row in topic.partition_responses or ()
         }
         kept, witness = without_bodies(exchange), witness_of(exchange)
         for topic, partition, batches in _batches(body.topic_data, "partition_data", "index"):
-            error = errors.get((topic, partition))
-            for batch in batches if error is not None else ():
+            error = errors.get((topic, partition), _UNANSWERED)
+            for batch in batches:
                 place = _Place(self.scene.cluster_of(exchange.flow), topic, partition, batch[7])
-                sent = _Sent(batch, error or 0, body.acks, kept, witness)
+                sent = _Sent(batch, error, body.acks, kept, witness)
                 over += self._answered(place, sent)
         return over
 
@@ -176,11 +180,14 @@ class Producers(SeriesWatcher):
         return incidents
 
     def event(self, event: ConnectionEvent) -> Iterable[Incident]:
-        if isinstance(event, Closed):
-            self._gaps.discard(event.flow.id)
-        elif isinstance(event, Gap) and len(self._gaps) < limits.PAIRS:
-            self._gaps.add(event.flow.id)
+        if isinstance(event, Gap):
+            self._lossy.add(host_of(event.flow.client) if len(self._lossy) < limits.LOSSY_HOSTS else "")
         return NOTHING
+
+    def _certainty(self, exchange: Exchange) -> tuple[Verdict, str | None]:
+        """Return the verdict on a fault of the client, and why it is unknown: the capture may lack batches of it."""
+        is_lossy = not self._lossy.isdisjoint((host_of(exchange.flow.client), ""))
+        return ("unknown", "gap") if is_lossy else ("violation", None)
 
     # -- out of order
 
@@ -189,8 +196,8 @@ class Producers(SeriesWatcher):
         if chain.broken is not None and not _knew(sent, chain.broken[0]):
             return self.collect(sent.exchange, chain.broken[1])
         facts, cause, verdict, because, before = _why(chain, sent)
-        if verdict == "violation" and sent.exchange.flow.id in self._gaps:
-            verdict, because = "unknown", "gap"
+        if verdict == "violation":
+            verdict, because = self._certainty(sent.exchange)
         topic, topic_id = self._named(place)
         case = Case(
             SEQUENCE_OUT_OF_ORDER,
@@ -238,14 +245,15 @@ class Producers(SeriesWatcher):
         if first is None:
             return NOTHING
         topic, topic_id = self._named(place)
+        verdict, because = self._certainty(again.exchange)
         case = Case(
             DUPLICATE_BATCH,
             f"{client_of(again.exchange)} wrote {counted(again.count, 'record')} to {topic}[{place.partition}] twice: "
             f"with sequence {first.first} of producer epoch {first.epoch} (appended, packet {first.answered}), and "
             f"again with sequence {again.first} of epoch {again.epoch}",
             "written_twice",
-            "violation",
-            None,
+            verdict,
+            because,
             "client",
             first.witness,
             place,
@@ -294,7 +302,7 @@ def _why(chain: _Chain, sent: _Sent) -> _Why:
 
 def _after_failure(chain: _Chain, sent: _Sent, last: _Sent, due: str) -> _Why:
     """Return why a batch with a later sequence than the one that is due is out of order."""
-    failed = next((it for it in chain.sent if it.error and it.epoch == sent.epoch and it.first == last.after), None)
+    failed = next((it for it in chain.sent if it.error > 0 and it.epoch == sent.epoch and it.first == last.after), None)
     if failed is None:
         return due, "unknown", "unknown", "hidden_traffic", last.witness
     name = ErrorCode(failed.error).name if failed.error in {*ErrorCode} else "an error"
@@ -318,12 +326,6 @@ def _found(chain: _Chain, batch: ProducedBatch) -> _Sent | None:
     return next((it for it in chain.sent if it.batch[2] == batch[2] and it.batch[7:] == batch[7:]), None)
 
 
-def _topic(topic: Any) -> str:
-    """Return the id or the name of a topic."""
-    fields = (getattr(topic, name, UNSET) for name in ("topic_id", "name", "topic"))
-    return str(next(it for it in fields if it is not UNSET))
-
-
 def _batches(topics: Any, inside: str, number: str) -> Iterator[tuple[str, int, list[ProducedBatch]]]:
     """Yield topics and partitions with their batches of idempotent producers."""
     for topic in topics or ():
@@ -331,4 +333,4 @@ def _batches(topics: Any, inside: str, number: str) -> Iterator[tuple[str, int, 
             of = row.records  # a dict in bodies from tables
             produced = of.get("produced") if type(of) is dict else getattr(of, "produced", UNSET)
             if produced is not UNSET and produced:
-                yield _topic(topic), getattr(row, number), produced
+                yield topic_key(topic), getattr(row, number), produced

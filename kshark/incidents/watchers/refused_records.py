@@ -1,4 +1,4 @@
-"""Refused records and offsets: too few replicas in sync, too large, out of range. Rules 162 to 164."""
+"""Refused records and offsets: too few replicas in sync, too large, out of range. Rules 162 to 164, and wrong acks."""
 
 from __future__ import annotations
 
@@ -58,12 +58,28 @@ MESSAGE_TOO_LARGE: Final = Rule(
     "max.message.bytes of the topic.",
     weight=30,
 )
+ACKS_INVALID: Final = Rule(
+    number=None,
+    code="ACKS_INVALID",
+    text="A Produce has acks other than -1 (all), 0 and 1, and the broker refuses its records.",
+    source="Kafka: ReplicaManager.isValidRequiredAcks",
+    blame=("client",),
+    verdicts=("violation",),
+    act="sent Produce with acks that do not exist",
+    must="The acks of a Produce are -1 (all), 0 or 1.",
+    advice="Set acks to all, 1 or 0. Old brokers (before 0.9) took a number of replicas; use all with "
+    "min.insync.replicas instead.",
+    weight=60,
+)
+#: All acks that exist.
+_ACKS: Final = frozenset({-1, 0, 1})
 #: The rule of each error code, and the APIs whose answers have it.
 _ROWS: Final = {
     int(ErrorCode.NOT_ENOUGH_REPLICAS): ({PRODUCE}, NOT_ENOUGH_REPLICAS),
     int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND): ({PRODUCE}, NOT_ENOUGH_REPLICAS),
     int(ErrorCode.MESSAGE_TOO_LARGE): ({PRODUCE}, MESSAGE_TOO_LARGE),
     int(ErrorCode.RECORD_LIST_TOO_LARGE): ({PRODUCE}, MESSAGE_TOO_LARGE),
+    int(ErrorCode.INVALID_REQUIRED_ACKS): ({PRODUCE}, ACKS_INVALID),
     int(ErrorCode.OFFSET_OUT_OF_RANGE): ({FETCH, DELETE_RECORDS}, OFFSET_OUT_OF_RANGE),
 }
 
@@ -71,7 +87,7 @@ _ROWS: Final = {
 class RefusedRecords(SeriesWatcher):
     """Take the refusals of partitions in Produce, Fetch and DeleteRecords."""
 
-    rows = (NOT_ENOUGH_REPLICAS, OFFSET_OUT_OF_RANGE, MESSAGE_TOO_LARGE)
+    rows = (ACKS_INVALID, NOT_ENOUGH_REPLICAS, OFFSET_OUT_OF_RANGE, MESSAGE_TOO_LARGE)
     judges = frozenset({PRODUCE, FETCH, DELETE_RECORDS})
     refusals = True
 
@@ -83,8 +99,18 @@ class RefusedRecords(SeriesWatcher):
         for placed in codes:
             apis, row = _ROWS.get(placed.code, ((), None))
             if row is not None and request.api_key in apis and placed.partition is not None:
-                over += self._collect(exchange, placed, row)
+                take = self._wrong_acks if row is ACKS_INVALID else self._collect
+                over += take(exchange, placed, row)
         return over
+
+    def _wrong_acks(self, exchange: Exchange, placed: PlacedCode, row: Rule) -> Sequence[Incident]:
+        acks = getattr(_body(exchange), "acks", None)
+        if acks in _ACKS or acks is None:
+            return NOTHING
+        facts = f"{client_of(exchange)} sent Produce with acks={acks}, which broker {exchange.flow.broker} refused with"
+        argument = f"{facts} INVALID_REQUIRED_ACKS ({placed.code})"
+        case = Case(row, argument, verdict="violation", blame="client", about=acks, codes=(placed.code,))
+        return self.collect(exchange, case)
 
     def _collect(self, exchange: Exchange, placed: PlacedCode, row: Rule) -> Sequence[Incident]:
         topic_id = placed.topic_id or self.scene.topic_id(placed.name or "")

@@ -13,11 +13,16 @@ from hypothesis import strategies as st
 from kshark import limits
 from kshark.analysis.results.observed import OTHERS
 from kshark.analysis.results.statistics import Percentiles, Statistics
+from kshark.pipeline import Options
+from kshark.records import Opening
 from kshark.registry import Registry
+from tests.analysis.talks import batch_of
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
     SHARE_SESSION_NOT_FOUND,
     TOPIC,
+    Asked,
+    Connection,
     Conversation,
     Thinned,
     events,
@@ -268,3 +273,54 @@ def test_tables_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
         (18, 3): ("ApiVersions", 8),
         (76, 1): ("ShareGroupHeartbeat", 8),
     }
+
+
+def produce(connection: Connection, *counts: int) -> Asked:
+    """A Produce with so many records for each partition, and its answer, which throttles for 40 ms."""
+    rows = [
+        {"index": number, "records": batch_of(0, count - 1) if count else None} for number, count in enumerate(counts)
+    ]
+    body = {
+        "transactional_id": None,
+        "acks": 1,
+        "timeout_ms": 1,
+        "topic_data": [{"topic_id": TOPIC, "partition_data": rows}],
+    }
+    answers = [{"index": number, "error_code": 0, "base_offset": 0} for number in range(len(counts))]
+    responses = [{"topic_id": TOPIC, "partition_responses": answers}]
+    return connection.ask(0, "Produce", 13, body).answered(None, responses=responses, throttle_time_ms=40)
+
+
+@pytest.mark.parametrize("opened", ["counted", "headers", True])
+def test_the_batches_of_a_producer(opened: Opening) -> None:
+    talk = Conversation()
+    connection = talk.connection()
+    produce(connection, 3, 0)
+    produce(connection, 5, 10)
+    statistics = Statistics(REGISTRY)
+    for event in events(talk, Options(records=opened)):
+        statistics.feed(event)
+    (client,) = statistics.summary()["clients"]
+    sizes = [len(batch_of(0, count - 1)) for count in (3, 5, 10)]
+    assert client["produced"] == {
+        **{"requests": 2, "batches": 3, "records": 18, "bytes": sum(sizes)},
+        "records_per_batch": {"p50": 5, "p95": 10, "p99": 10, "max": 10},
+        "bytes_per_batch": {"p50": sizes[1], "p95": sizes[2], "p99": sizes[2], "max": sizes[2]},
+    }
+    assert client["throttled_apis"] == {"Produce": 2}
+
+
+def test_a_client_that_produces_nothing_has_no_batches() -> None:
+    talk = Conversation()
+    talk.member("a").heartbeat(1).answered()
+    (client,) = counted(talk).summary()["clients"]
+    assert (client["produced"], client["throttled_apis"]) == (None, {})
+
+
+def test_batches_that_were_not_read_are_not_counted() -> None:
+    talk = Conversation()
+    produce(talk.connection(), 3)
+    statistics = Statistics(REGISTRY)
+    for event in events(talk, Options(records=False)):
+        statistics.feed(event)
+    assert statistics.summary()["clients"][0]["produced"] is None

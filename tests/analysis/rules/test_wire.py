@@ -8,13 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
+import kshark
 from kshark import limits
 from kshark.analysis import Analyzer
 from kshark.model import Finding
 from kshark.pipeline import Options
-from tests.analysis.rules.promises.wire import CLIENT_HELLO, tls_hello
+from tests.analysis.rules.promises.wire import CLIENT_HELLO, read_before, tagged, tls_hello, untagged
 from tests.analysis.talks import METADATA, NO_METADATA, NO_TOPICS, broker_closes, replied, sent
-from tests.conversation import Connection, Conversation, Thinned, events, everything, note, unknown, violation
+from tests.conversation import TOPIC, Connection, Conversation, Thinned, events, everything, note, unknown, violation
 
 #: Handshake failure, and what a server says to a hello.
 ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
@@ -247,3 +248,45 @@ def test_a_token_whose_beginning_was_missed_is_no_broken_answer() -> None:
     assert everything(talk) == []
     assert accused(everything(talk.without_packets(token))) == []
     assert accused(everything(talk.without_packets([handshake]))) == []
+
+
+def of_tags(talk: Conversation) -> list[tuple[str, str, str]]:
+    return [(it.verdict, it.blame, it.argument) for it in everything(talk) if it.code == "TAG_OF_OTHER_VERSION"]
+
+
+def test_a_broker_that_answers_reads_the_tagged_field_in_its_own_way() -> None:
+    talk = Conversation()
+    connection = read_before(talk)
+    sent(connection, 1, 16, tagged(16))
+    replied(connection, b"\0" + kshark.encode(1, 16, "response", {}))
+    broker_closes(connection)
+    assert of_tags(talk) == []
+
+
+@pytest.mark.parametrize("version", [17, 18])
+def test_the_version_has_the_tagged_field(version: int) -> None:
+    talk = Conversation()
+    connection = read_before(talk)
+    sent(connection, 1, version, untagged(version, b"\0", replica_directory_id=TOPIC))
+    broker_closes(connection)
+    assert of_tags(talk) == []
+
+
+def test_no_version_knows_the_tagged_field() -> None:
+    talk = Conversation()
+    connection = read_before(talk)
+    sent(connection, 1, 16, tagged(16, tag="9"))
+    broker_closes(connection)
+    assert of_tags(talk) == []
+
+
+def test_a_client_refuses_an_answer_with_a_tagged_field_of_another_version() -> None:
+    """NodeEndpoints came with version 16 of Fetch, tag 0. The client closes the connection."""
+    talk = Conversation()
+    connection = read_before(talk)
+    sent(connection, 1, 15, untagged(15, b"\0"))
+    replied(connection, b"\0" + kshark.encode(1, 15, "response", {"_tagged": {"0": b"\1"}}))
+    connection.close()
+    ((verdict, blame, argument),) = of_tags(talk)
+    assert (verdict, blame) == ("violation", "broker")
+    assert "its version has no such tagged field: at byte 12, field node_endpoints" in argument

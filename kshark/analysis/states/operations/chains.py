@@ -250,12 +250,21 @@ class Administration:
         for topic in asked.topics or ():
             for asked_partition in topic.partitions or ():
                 key, packet = (topic.topic_id, asked_partition.partition), None if response is None else response.packet
+                last = self._in(group, key).asked
+                epoch, before = getattr(asked_partition, "state_epoch", None), last.get(INITIALIZE_SHARE_GROUP_STATE)
                 state_request = StateRequest(
-                    str(request.api), request.packet, packet, event.flow.broker, errors.get(key)
+                    str(request.api),
+                    request.packet,
+                    packet,
+                    event.flow.broker,
+                    errors.get(key),
+                    epoch if isinstance(epoch, int) else None,
+                    None
+                    if before is None or request.api_key != INITIALIZE_SHARE_GROUP_STATE
+                    else before.request.state_epoch,
                 )
                 if errors.get(key) == 0:
                     self._topics.see(topic.topic_id, request.packet)
-                last = self._in(group, key).asked
                 if request.api_key not in last or last[request.api_key].request.packet < state_request.packet:
                     last[request.api_key] = _Asked(state_request, request.time_ns, sight)
         for operation, lacking in self._late:

@@ -28,7 +28,8 @@ class StateRequest(msgspec.Struct):
     """A request to a share coordinator for one share partition.
 
     `packet`: the packet of the request. `broker`: the address of the share coordinator. `answer_packet` and
-    `error_code` are null if there is no readable answer.
+    `error_code` are null if there is no readable answer. `state_epoch`: the epoch that an Initialize gives to the
+    state, and `earlier_state_epoch` that of the one before; null if there is none in the capture.
     """
 
     api: str
@@ -36,12 +37,16 @@ class StateRequest(msgspec.Struct):
     answer_packet: int | None
     broker: str
     error_code: int | None
+    state_epoch: int | None = None
+    earlier_state_epoch: int | None = None
 
 
 class OperationPartition(msgspec.Struct):
     """A share partition of an operation, or a topic (`partition` null). Unknown fields are null.
 
     `start_offset`: the requested or the answered one.
+    `lag`: the number of records that the group has not finished, as the answer says; -1 if the coordinator does not
+    know it.
     `error_code`: the error in the client's answer.
     `share_coordinator`: the request to the share coordinator for it.
     `lacking`: the operation is unfinished because of it.
@@ -54,6 +59,26 @@ class OperationPartition(msgspec.Struct):
     error_code: int | None = None
     share_coordinator: StateRequest | None = None
     lacking: bool = False
+    lag: int | None = None
+
+
+class StoredRecord(msgspec.Struct, gc=False):
+    """A record of a coordinator's log that an operation wrote, in a Fetch response of a follower (`packet`).
+
+    `time_ns`: when the coordinator wrote it. `log`, `log_partition`, `offset`: its place. `type`: Kafka's name, as
+    ShareSnapshot. `topic_id`, `partition`, `state_epoch`: of a share partition; null for other records.
+    """
+
+    packet: int
+    time_ns: int
+    log: str
+    log_partition: int
+    offset: int
+    type: str
+    tombstone: bool
+    topic_id: str | None
+    partition: int | None
+    state_epoch: int | None
 
 
 class Operation(msgspec.Struct):
@@ -64,6 +89,7 @@ class Operation(msgspec.Struct):
     `error_code`: the first error in the client's answer, 0 for none.
     `because`: why it is unfinished.
     `in_sight`: true if the capture shows the requests to share coordinators for it; null for operations without them.
+    `records`: the records of the coordinators' logs that it wrote; null if the capture has none (`-V` decodes them).
     """
 
     group_id: str
@@ -80,3 +106,4 @@ class Operation(msgspec.Struct):
     because: MissingPart | None
     in_sight: bool | None
     partitions: list[OperationPartition]
+    records: list[StoredRecord] | None = None

@@ -112,9 +112,16 @@ def _offsets_described(exchange: Exchange, asked: Any, answer: Any) -> Iterator[
                     partition.partition_index,
                     partition.start_offset,
                     partition.error_code,
+                    lag=_lag(partition),
                 )
         error = None if answered is None else answered.error_code
         yield operation_of(exchange, "describe_offsets", group.group_id, error, rows.values())
+
+
+def _lag(partition: Any) -> int | None:
+    """Return the lag of a partition; version 0 has none."""
+    lag = getattr(partition, "lag", None)
+    return lag if isinstance(lag, int) else None
 
 
 def _offsets_altered(exchange: Exchange, asked: Any, answer: Any) -> Iterator[Operation]:

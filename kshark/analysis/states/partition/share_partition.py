@@ -156,8 +156,13 @@ class SharePartition:
         self.last: Call | None = None
         self.last_attempts = LastAttempts()
         self.window = Window()
-        #: The last offsets of aborted transactions that the leader took out.
+        #: The last offsets of aborted transactions that the leader took out, and the first offset after those at the
+        #: start offset: the leader moves past them with the next change of other records.
         self.aborted: deque[tuple[int, int]] = deque(maxlen=_ABORTED)
+        self._after_aborted = -1
+        #: Ended records of a transaction may follow the records in flight; the leader has taken out more records with
+        #: them if that was aborted. Then the start offset is unknown as soon as it gets there (`_is_beyond`).
+        self.may_end_in_aborted = self._is_beyond = False
         #: The packet of the first acquisition, 0 before it; None: records may have been acquired before the capture.
         self._begun_at: int | None = None
         self._report = report
@@ -200,20 +205,22 @@ class SharePartition:
 
         The leader may have passed over offsets that no member in the capture acquired: those of aborted transactions
         (share.isolation.level read_committed), or those that members outside the capture have ended: then it is
-        unknown. An answer shows the former if it has the records, their abort marker, and no acquisition of them.
+        unknown. The former is shown by their batch and its abort marker, wherever the capture has these
+        (kshark.analysis.facts.transactions).
         """
         start, (stored, step) = self.start, self.stored or (None, None)
         packet = None if step is None else step.call.end
         if start is None:
             return ShownStart(None, None, None, None)
-        if start == stored:
+        past = max(start, self._after_aborted)
+        if self._is_beyond:
+            return ShownStart(None, "passed_over", packet, past)
+        if past == start == stored:
             return ShownStart(start, "stored", packet, start)
-        if self.end is not None and start < self.end and self.records.at(start) is None:
-            past = self._past_aborted(start)
-            if past < self.end and self.records.at(past) is None:
-                return ShownStart(None, "passed_over", packet, past)
-            return ShownStart(past, "aborted", packet, past)
-        return ShownStart(start, "seen", packet, start)
+        is_unknown = self.end is not None and past < self.end and self.records.at(past) is None
+        if is_unknown and self._past_aborted(past) == past:
+            return ShownStart(None, "passed_over", packet, past)
+        return ShownStart(past, "seen" if past == start else "aborted", packet, past)
 
     def _past_aborted(self, start: int) -> int:
         """Return the first offset from `start` on that is neither ended nor aborted."""
@@ -222,15 +229,16 @@ class SharePartition:
                 start = self.records.passed(last + 1, is_done)
         return start
 
-    def note_aborted(self, ranges: Sequence[AcquiredRange], aborted: Iterable[tuple[int, int]]) -> None:
-        """Note aborted records that an answer has and does not deliver, between others that it delivers first.
+    @property
+    def next_offset(self) -> int | None:
+        """The next offset to acquire after aborted records; None if it is unknown."""
+        end = self.start if self.end is None else self.end
+        return None if end is None else self._past_aborted(end)
 
-        The leader acquires all offsets up to the last one that nobody has; it takes the aborted ones out.
-        """
-        first = {range_.first for range_ in ranges if range_.number == 1}
-        until = max(first, default=-1)
+    def note_aborted(self, ranges: Sequence[AcquiredRange], aborted: Iterable[tuple[int, int]]) -> None:
+        """Note aborted records that an answer passes over, if no member has acquired them."""
         for offsets in aborted:
-            is_free = offsets[1] < until and not any(self.records.over(*offsets)) and not _within(offsets, ranges)
+            is_free = not any(self.records.over(*offsets)) and not _within(offsets, ranges)
             if is_free and offsets not in self.aborted:
                 self.aborted.append(offsets)
 
@@ -443,6 +451,7 @@ class SharePartition:
             if is_done(piece.value):  # they stay ended, for repeated acknowledgements
                 self.records.put(*piece)
         self._begun_at = 0 if start < 0 else None
+        self._forget_aborted()
         self.start = self.end = None if start < 0 else start
         for batch in stored:
             self.records.put(batch.first, batch.last, (RecordState(batch.stage, batch.deliveries, None, None, "read"),))
@@ -477,6 +486,8 @@ class SharePartition:
         ]
         if news or self.start != before:
             self._advance()
+        if start >= 0:
+            self._forget_aborted()
         for event, step, first, last in events:
             self._notify(packet, time_ns, event, step, first, last)
 
@@ -516,8 +527,13 @@ class SharePartition:
         """Forget the state before that packet."""
         self._begin_anew(why)
         self.start = self.stored = self.first_stored = None
+        self._forget_aborted()
         self.persistence = Persistence()
         self.known = Known(packet, because=why)
+
+    def _forget_aborted(self) -> None:
+        """Note that the start offset is known, whatever was aborted."""
+        self._after_aborted, self._is_beyond = -1, False
 
     def _forget(self, count: int) -> None:
         """Forget ended records but a few, for repeated acknowledgements.
@@ -631,6 +647,8 @@ class SharePartition:
         """
         if self.start is not None:
             self.start = self.records.passed(self.start, is_done)
+            self._after_aborted = self._past_aborted(self.start) if self.aborted else -1
+            self._is_beyond = self.may_end_in_aborted and self.end == max(self.start, self._after_aborted)
 
     def _notify(self, packet: int, time_ns: int, event: str, step: ShareStep | None, first: int, last: int) -> None:
         if self._report is not None:

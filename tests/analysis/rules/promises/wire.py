@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import kshark
 from tests.analysis.rules.promises.promise import Said, promise
 from tests.analysis.talks import METADATA, NO_METADATA, NO_TOPICS, broker_closes, replied, sent
-from tests.conversation import Connection, Conversation, note, unknown, violation
+from tests.conversation import TOPIC, Connection, Conversation, note, unknown, violation
 
 PROXY_HEADER = b"PROXY TCP4 203.0.113.7 10.0.0.9 41000 9092\r\n"
 #: First bytes of a TLS client.
@@ -136,6 +139,45 @@ def a_body_does_not_fit() -> Said:
     short = connection.tcp.client(b"\0\0\0\x02ab")[-1]
     blamed = {asked: "client", answer: "broker", short: "client"}
     return talk, [violation("UNDECODABLE_BODY", wrong, blame=whose) for wrong, whose in blamed.items()]
+
+
+def untagged(version: int, header: bytes = b"", **more: Any) -> bytes:
+    """The end of the header and the body of a Fetch."""
+    row = {"partition": 0, "fetch_offset": 5, "partition_max_bytes": 1 << 20, **more}
+    topics = [{"topic_id": TOPIC, "partitions": [row]}]
+    return header + kshark.encode(1, version, "request", {"max_wait_ms": 500, "topics": topics})
+
+
+def tagged(version: int, tag: str = "0") -> bytes:
+    """The same with ReplicaDirectoryId, the tagged field 0 that version 17 brought."""
+    return untagged(version, b"\0", _tagged={tag: bytes(range(16))})
+
+
+def read_before(talk: Conversation) -> Connection:
+    """Return a connection on which the broker has answered a request."""
+    connection = talk.connection(introduced=False)
+    sent(connection, METADATA, 0, NO_TOPICS)
+    replied(connection, NO_METADATA)
+    return connection
+
+
+@promise
+def a_tagged_field_is_of_another_version() -> Said:
+    """As in a client of franz-go (issue 961)."""
+    talk = Conversation()
+    connection = read_before(talk)
+    sent(connection, 1, 16, tagged(16))
+    broker_closes(connection)
+    end = _over(talk)
+    return talk, [note("REQUEST_UNANSWERED", end), violation("TAG_OF_OTHER_VERSION", end, blame="client")]
+
+
+@promise
+def a_tagged_field_may_be_refused() -> Said:
+    """The end of the connection is not in the capture."""
+    talk = Conversation()
+    wrong = sent(read_before(talk), 1, 16, tagged(16))
+    return talk, [unknown("TAG_OF_OTHER_VERSION", wrong, because="end_not_seen")]
 
 
 @promise

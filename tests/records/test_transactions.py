@@ -6,8 +6,7 @@ import struct
 
 import pytest
 
-from kshark.records import Record, aborted_in, make_reader
-from kshark.records.reader import Kept
+from kshark.records import Kept, Record, aborted_of, make_reader, transactions_in
 from kshark.records.writer import write_batch
 
 ABORT, COMMIT = 0, 1
@@ -29,7 +28,7 @@ def aborted(field: bytes) -> list[tuple[int, int]]:
         reader = make_reader(opened, True)  # type: ignore[arg-type]
         read = reader(field, 0, len(field), kept=Kept(spans=True))
         reader.fill()
-        found.append(aborted_in(read))
+        found.append(aborted_of(transactions_in(read)))
     assert found[0] == found[1]
     return found[0]
 
