@@ -21,7 +21,7 @@ help:
 	@echo "make bench       speed compared with tshark on the same files: 15 minutes; writes benchmarks/RESULTS.md"
 	@echo "make bench-quick the same on small files, one run: a minute"
 	@echo "make bench-spark kshark-spark compared with one process, up to 1 GB: 15 minutes; writes benchmarks/SPARK.md"
-	@echo "make man         the man page, from the commands: man/kshark.1"
+	@echo "make man         the man pages, from the commands: man/*.1"
 	@echo "make setup       the environment for all other targets (they run it)"
 
 setup: $(VENV)/.ready

@@ -90,7 +90,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command of kshark."""
+    """A command of kshark or kshark-spark."""
 
     name: str
     about: str
@@ -107,15 +107,20 @@ def commands() -> Iterator[Command]:
         module = import_module(f"kshark.cli.{name}")
         parser = Parser(name, about, module.EXAMPLES)
         module.arguments(parser)
-        every = [_option(action, parser) for action in parser.actions if action.help != argparse.SUPPRESS]
-        yield Command(
-            name,
-            about,
-            tuple(option for option in every if option.names),
-            tuple(option for option in every if not option.names),
-            tuple(example.strip() for example in module.EXAMPLES),
-            (parser.epilog or "").partition("\n\n")[2].strip(),
-        )
+        yield described(name, about, parser, module.EXAMPLES)
+
+
+def described(name: str, about: str, parser: Parser, examples: Iterable[str]) -> Command:
+    """Return a command by its complete parser."""
+    every = [_option(action, parser) for action in parser.actions if action.help != argparse.SUPPRESS]
+    return Command(
+        name,
+        about,
+        tuple(option for option in every if option.names),
+        tuple(option for option in every if not option.names),
+        tuple(examples),
+        (parser.epilog or "").partition("\n\n")[2].strip(),
+    )
 
 
 def _option(action: argparse.Action, parser: Parser) -> Option:
