@@ -20,7 +20,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from kshark.errors import DecodeError, EncodeError, Error, SchemaError, UnreadableInput, UsageError
+from kshark.errors import DecodeError, EncodeError, Error, NothingJudged, SchemaError, UnreadableInput, UsageError
 
 if TYPE_CHECKING:
     from kshark.analysis import Delivery, ShareSession
@@ -44,6 +44,7 @@ __all__ = [
     "Finding",
     "Group",
     "Message",
+    "NothingJudged",
     "Options",
     "SchemaError",
     "ShareSession",

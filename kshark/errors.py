@@ -13,6 +13,10 @@ class Error(Exception):
     exit_code: int = 2
 
 
+class NothingJudged(UserWarning):
+    """A capture has nothing that rules could judge, so that no finding does not mean that all is well."""
+
+
 class UsageError(Error):
     """The command or call does not make sense; exit code 2."""
 

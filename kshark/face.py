@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
 from kshark.analysis import APIS, AnalysisResult, Analyzer, Delivery, DeliveryLog, PackedSessions, ShareSession
 from kshark.analysis.results.packed_findings import PackedFindings
@@ -16,10 +16,11 @@ from kshark.capture.keys import key_log
 from kshark.capture.numbering import add_places
 from kshark.clusters import Clusters
 from kshark.codec import plain
-from kshark.errors import UsageError, close_to
+from kshark.errors import NothingJudged, UsageError, close_to
 from kshark.groups import APIS as GROUP_APIS
 from kshark.groups import OFFSET_APIS, Groups
 from kshark.groups.listed import ListedGroup
+from kshark.incidents import ROWS
 from kshark.model import Event, Exchange, Finding, Message, PacketBatch, Weird
 from kshark.names import TopicNames
 from kshark.output.catalogue import codes_of_rules
@@ -35,6 +36,9 @@ from kshark_dissectors.topics import NAMING_APIS
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+#: Codes of events, which can be seen beside TLS, too.
+_EVENTS: Final = frozenset(row.code for row in ROWS)
 
 
 class Options(TypedDict, total=False):
@@ -67,6 +71,8 @@ class _Captures:
             max_request_bytes=given.get("max_request_bytes"),
             kafka_ports=frozenset(given.get("ports", ())),
         )
+        #: True if a key log was given.
+        self.has_keys = keys is not None
         self.registry = Registry(self._reading.dissectors)
         self._paths = [*paths]
         self._captures: Captures | None = None
@@ -149,8 +155,8 @@ def check(
     """Yield the findings of the rule catalogue and the events, sorted by packet, as `kshark check -T json` prints them.
 
     `select`, `ignore`: codes of the findings to yield, or to leave out. `records`: also open record batches, for the
-    rules about their records. Raises kshark.UnreadableInput for a file that is no capture, UsageError for a code that
-    does not exist.
+    rules about their records. Warns by kshark.NothingJudged if the capture has nothing to judge, such as TLS without
+    keys. Raises kshark.UnreadableInput for a file that is no capture, UsageError for a code that does not exist.
     """
     wanted, unwanted = _codes(select), _codes(ignore)
     captures = _Captures(paths, replace(JUDGED, records=True) if records else JUDGED, options)
@@ -162,6 +168,10 @@ def _findings(captures: _Captures, wanted: Collection[str], unwanted: Collection
     for page in captures:
         run.page(page)
     run.close()
+    observed = run.observed
+    why = observed.why_empty(has_keys=captures.has_keys)
+    if why is not None and not (observed.exchanges and any(finding.code in _EVENTS for finding in run.findings)):
+        warnings.warn(f"nothing could be judged: {why}", NothingJudged, stacklevel=2)
     yield from json_findings(_placed(captures, run.findings), explained_by(run.findings))
 
 
@@ -240,24 +250,25 @@ def _deliveries(captures: _Captures) -> Iterator[Delivery]:
         yield change
 
 
-def groups(*paths: str | Path, **options: Unpack[Options]) -> Iterator[ListedGroup]:
+def groups(*paths: str | Path, rebalances: bool = False, **options: Unpack[Options]) -> Iterator[ListedGroup]:
     """Yield the groups of the captures, of all types, by id: their states, members, offsets and administration.
 
-    Raises kshark.UnreadableInput for a file that is no capture.
+    `rebalances`: with their rebalances, as `kshark groups --rebalances` shows them. Raises
+    kshark.UnreadableInput for a file that is no capture.
     """
     bodies = GROUP_APIS | OFFSET_APIS | NAMING_APIS | {API_VERSIONS}
     # Headers of batches show how many offsets a Produce takes, and with that the ends of partitions.
-    return _groups(_Captures(paths, Reading(records="headers", bodies=bodies, embedded=True), options))
+    return _groups(_Captures(paths, Reading(records="headers", bodies=bodies, embedded=True), options), rebalances)
 
 
-def _groups(captures: _Captures) -> Iterator[ListedGroup]:
+def _groups(captures: _Captures, rebalances: bool) -> Iterator[ListedGroup]:
     names = {} if captures.names is None else captures.names.by_id
     groups = Groups(names)
     for page in captures:
         for event in page:
             groups.feed(event)
     groups.close()
-    listed = groups.listed(names)
+    listed = groups.listed(names, rebalances=rebalances)
     _warn(groups.left_out, "group")
     yield from listed
 

@@ -189,6 +189,8 @@ GROUPS: Final = 10_000
 STORED_WRITES: Final = 1_000_000
 GROUP_MEMBERS: Final = 100_000
 GROUP_CHANGES: Final = 100
+#: Members of one group, and partitions, whose rebalances are followed; further ones are left out.
+REBALANCING: Final = 10_000
 #: Records of the coordinators' logs that `kshark groups` holds.
 GROUP_RECORDS: Final = 20_000
 #: Times between events that are kept to tell a silent member from a step of the clock.

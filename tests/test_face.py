@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,7 @@ def test_python_and_the_command_say_the_same(command: Run) -> None:
     assert lines(kshark.sessions(EPOCHS, steps=True)) == printed(command, "sessions", EPOCHS, "-V")
     assert lines(kshark.deliveries(LOCKS)) == printed(command, "deliveries", LOCKS)
     assert lines(kshark.groups(LOCKS)) == printed(command, "groups", LOCKS)
+    assert lines(kshark.groups(LOCKS, rebalances=True)) == printed(command, "groups", LOCKS, "--rebalances")
     assert lines(kshark.events(LOCKS)) == printed(command, "events", LOCKS)
 
 
@@ -133,6 +135,16 @@ def test_findings_are_selected_by_their_codes() -> None:
     rest = [it.code for it in kshark.check(EPOCHS, ignore=["EPOCH_REPLAY", "TWO_COUNTERS"])]
     assert len(rest) == len(every) - len(chosen)
     assert {*rest}.isdisjoint(chosen)
+
+
+def test_that_nothing_could_be_judged_is_a_warning() -> None:
+    with pytest.warns(kshark.NothingJudged, match="only requests"):
+        assert {it.verdict for it in kshark.check(CAPTURES / "tcp-var-oneside.pcap")} == {"note"}
+    with pytest.warns(kshark.NothingJudged, match="only requests"):
+        assert [*kshark.check(CAPTURES / "tcp-var-oneside.pcap", select="EPOCH_REPLAY")] == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [*kshark.check(CAPTURES / "tcp-var-base.pcap")] == []
 
 
 def test_rules_about_records_need_them() -> None:

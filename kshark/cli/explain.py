@@ -20,7 +20,7 @@ from kshark.conditions.fields import COMMON
 from kshark.errors import UsageError
 from kshark.metrics import METRICS
 from kshark.output.api_entries import api_object, api_page
-from kshark.output.catalogue import CODES
+from kshark.output.catalogue import CODES, EVERY_RULE
 from kshark.output.entries import catalogue_lines, cause_lines, code_lines, field_lines, table_lines
 from kshark.output.error_entries import error_lines, error_object
 from kshark.output.kip_entries import kip_lines, kip_number, kip_object, kips_lines
@@ -175,6 +175,9 @@ def _error(name: str, apis: Registry) -> ErrorCode | None:
     numbers = [error.value for error in ErrorCode]
     api = apis.name(int(name))
     hint = f"; API {name} is {api} (kshark explain {api})" if api else ""
+    for rule in EVERY_RULE:
+        if rule.number == int(name):
+            hint += f"; rule {name} is {rule.code} (kshark explain {rule.code})"
     raise UsageError(f"Kafka has no error {name}{hint} (errors are numbered from {min(numbers)} to {max(numbers)})")
 
 

@@ -22,6 +22,7 @@ EXAMPLES = (
     "kshark groups trace.pcap",
     "kshark groups trace.pcap -V --until +30s",
     "kshark groups trace.pcap -T json | jq '.operations[] | select(.outcome != \"done\")'",
+    "kshark groups trace.pcap --rebalances",
     "kshark groups trace.pcap -T json | jq '.members[] | select(.ended.how == \"fenced\")'",
 )
 
@@ -30,6 +31,11 @@ def arguments(parser: Parser) -> None:
     add_captures(parser)
     add_format(parser, "text", "json")
     add_filter(parser, "only groups named in a request or response that passes the filter")
+    parser.add_argument(
+        "--rebalances",
+        action="store_true",
+        help="every rebalance: who caused it, how long it took and partitions stood still, and for whom it waited",
+    )
     parser.add_argument(
         "-V",
         dest="verbose",
@@ -57,7 +63,7 @@ def _show(source: Source, args: Namespace, sink: Sink) -> None:
             if changed and wanted is not None and isinstance(event, Exchange) and wanted.takes(event):
                 passed.update(changed)
     groups.close()
-    listed = groups.listed(names, None if wanted is None else passed)
+    listed = groups.listed(names, None if wanted is None else passed, rebalances=args.rebalances)
     if args.format == "json":
         sink.json([] if args.quiet else listed)
         return

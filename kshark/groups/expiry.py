@@ -106,7 +106,7 @@ def _raises_epoch(table: GroupTable, group: Group, member_id: str) -> bool:
     """
     life = group.life(member_id)
     timeout = table.timeouts.of(group.latest.type, group.group_id, life)
-    reasons_ns = max(group.changed_ns, table.topics_changed_ns, table.traffic.lost_ns)
+    reasons_ns = max(group.changed_ns, table.topics_changed.last_ns, table.traffic.lost_ns)
     return (
         _is_gone(table, life)
         and (reasons_ns == 0 or life.heard_ns > reasons_ns + life.interval_ns)

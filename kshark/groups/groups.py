@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -28,6 +28,7 @@ from kshark.api_keys import (
     LEAVE_GROUP,
     LIST_GROUPS,
     METADATA,
+    OFFSET_COMMIT,
     SHARE_ACKNOWLEDGE,
     SHARE_FETCH,
     SHARE_GROUP_DESCRIBE,
@@ -37,16 +38,20 @@ from kshark.api_keys import (
     SYNC_GROUP,
 )
 from kshark.clusters import Clusters
+from kshark.endpoints import host_of
 from kshark.groups import classic, coordinators, descriptions, heartbeats
 from kshark.groups.expiry import expire, silence_of
-from kshark.groups.listed import Assigned, GroupOffset, GroupSetting, ListedGroup, ListedMember, Silence
+from kshark.groups.listed import Assigned, GroupOffset, GroupSetting, GroupType, ListedGroup, ListedMember, Silence
 from kshark.groups.log_ends import LogEnds
 from kshark.groups.missing import missing_of
 from kshark.groups.offsets import OFFSET_APIS, GroupOffsets
+from kshark.groups.rebalances.listing import Rebalance
+from kshark.groups.rebalances.tracker import MEMBER_APIS, Rebalances
 from kshark.groups.recorded import RecordedChanges
 from kshark.groups.silence import Traffic
 from kshark.groups.table import Group, GroupExchange, GroupTable
-from kshark.model import Event, Exchange, Message
+from kshark.groups.unassigned import PartitionCounts, unassigned
+from kshark.model import Event, Exchange, Flow, Message
 
 #: The number of a group's cluster, and the group id.
 GroupKey = tuple[int, str]
@@ -68,10 +73,10 @@ _HANDLERS: Final[dict[int, Callable[[GroupTable, GroupExchange], Sequence[str]]]
     STREAMS_GROUP_HEARTBEAT: heartbeats.heartbeat,
     STREAMS_GROUP_DESCRIBE: descriptions.described,
 }
-#: APIs whose bodies are read, besides those that name topics and clients' software.
-APIS: Final = ADMINISTRATION_APIS | CONFIG_APIS | _HANDLERS.keys() | {METADATA}
 #: APIs that change topics, and with them the epochs of groups that read them.
 TOPIC_CHANGES: Final = frozenset({CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS})
+#: APIs whose bodies are read, besides those that name topics and clients' software.
+APIS: Final = ADMINISTRATION_APIS | CONFIG_APIS | TOPIC_CHANGES | _HANDLERS.keys() | {METADATA}
 
 
 class Groups:
@@ -79,13 +84,21 @@ class Groups:
     event is about, `listed` returns all groups. Groups of different clusters are different, even with the same id.
 
     `names`: topic names by id, read as they become known. With them the offsets of groups are listed too, if the bodies
-    of OFFSET_APIS are decoded.
+    of OFFSET_APIS are decoded. `longest_pause_ns`: the longest time between two times without a packet,
+    and `cluster_of` the number of a connection's cluster, for those who feed a part of the events only.
     """
 
-    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        names: Mapping[str, str] | None = None,
+        *,
+        longest_pause_ns: Callable[[int, int], int] | None = None,
+        cluster_of: Callable[[Flow], int] | None = None,
+    ) -> None:
+        self._cluster_of = cluster_of
         self._clusters = Clusters()
         self._ends = None if names is None else LogEnds(names)
-        self._traffic = Traffic()
+        self._traffic = Traffic(longest_pause_ns)
         self._of = {0: _Cluster(self._traffic)}
 
     @property
@@ -99,22 +112,42 @@ class Groups:
             for cluster in self._of.values():
                 cluster.feed(event)
             return []
-        if event.response is not None:
-            self._clusters.learn(event.response)
-        number = self._clusters.number(event.flow.broker)
+        number = self._number(event.flow, event.response)
         cluster = self._of.get(number) or self._of.setdefault(number, _Cluster(self._traffic))
         if self._ends is not None:
             self._ends.feed(event, number)
         return [(number, group_id) for group_id in cluster.feed(event, offsets=self._ends is not None)]
+
+    def _number(self, flow: Flow, response: Message | None = None) -> int:
+        """Return the number of a connection's cluster, of which a response may tell more."""
+        if self._cluster_of is not None:
+            return self._cluster_of(flow)
+        if response is not None:
+            self._clusters.learn(response)
+        return self._clusters.number(flow.broker)
+
+    def alive(self, group_id: str, member_id: str, at: Moment, flow: Flow) -> None:
+        """Take an accepted heartbeat that changed nothing."""
+        cluster = self._of.get(self._number(flow))
+        group = None if cluster is None else cluster.table.groups.get(group_id)
+        if cluster is not None and group is not None and member_id in group.members:
+            group.life(member_id).beats(at, flow.id, host_of(flow.client), is_answered=True)
+            cluster.rebalances.alive(group_id, member_id, at)
+
+    def passes(self, message: Message) -> None:
+        """Let the time of a message pass, without its content."""
+        self._traffic.feed(message)
 
     def close(self) -> None:
         """End the events, and with them the operations of administrators."""
         for cluster in self._of.values():
             cluster.close()
 
-    def listed(self, names: Mapping[str, str], only: Container[GroupKey] | None = None) -> list[ListedGroup]:
+    def listed(
+        self, names: Mapping[str, str], only: Container[GroupKey] | None = None, *, rebalances: bool = False
+    ) -> list[ListedGroup]:
         """Return the groups of which more than the coordinator is known, by id. `names`: topic names by topic id.
-        `only`: restrict to these groups."""
+        `only`: restrict to these groups. `rebalances`: with their rebalances."""
         self._expire()
         every = [
             (group_id, number, group)
@@ -122,12 +155,37 @@ class Groups:
             for group_id, group in one.table.groups.items()
         ]
         return [
-            _listed(
-                group, names, self._clusters.id(number), self._of[number].table, self._offsets(number, group, names)
+            replace(
+                _listed(
+                    group, names, self._clusters.id(number), self._of[number].table, self._offsets(number, group, names)
+                ),
+                unassigned=[*unassigned(group, self._of[number].partitions, names)],
+                **(self._of[number].rebalanced(group) if rebalances else {}),
             )
             for group_id, number, group in sorted(every, key=itemgetter(0, 1))
             if group.is_known and (only is None or (number, group_id) in only)
         ]
+
+    def rebalanced(self, key: GroupKey, count: int) -> tuple[int, list[Rebalance]]:
+        """Return the number of a group's rebalances that are over, and those after the first `count` ones."""
+        cluster, group = self._of[key[0]], self._of[key[0]].table.groups.get(key[1])
+        if group is None:
+            return 0, []
+        return cluster.rebalances.count(key[1]), cluster.rebalances.since(group, count)
+
+    def rebalancing(self) -> Iterator[tuple[GroupKey, Rebalance]]:
+        """Yield the rebalances that are not over."""
+        for number, cluster in self._of.items():
+            for group_id, group in cluster.table.groups.items():
+                lasting = cluster.rebalances.lasting(group)
+                if lasting is not None:
+                    yield (number, group_id), lasting
+
+    def type(self, key: GroupKey) -> GroupType | None:
+        """Return the type of a group."""
+        cluster = self._of.get(key[0])
+        group = None if cluster is None else cluster.table.groups.get(key[1])
+        return None if group is None else group.latest.type
 
     def _offsets(self, number: int, group: Group, names: Mapping[str, str]) -> list[GroupOffset]:
         ends = self._ends
@@ -166,6 +224,8 @@ class _Cluster:
     def __init__(self, traffic: Traffic) -> None:
         self.table = GroupTable(traffic)
         self.offsets = GroupOffsets()
+        self.rebalances = Rebalances()
+        self.partitions = PartitionCounts()
         self._administration = Administration()
 
     def feed(self, event: Event, *, offsets: bool = False) -> Sequence[str]:
@@ -186,23 +246,52 @@ class _Cluster:
         handled = request.api_key if isinstance(request.api_key, int) else -1
         handler = _HANDLERS.get(handled)
         if handled in TOPIC_CHANGES:
-            self.table.topics_changed_ns = request.time_ns
+            changed_at = Moment(request.packet, request.time_ns)
+            self.table.topics_changed.feed(request.body if is_whole(request) else None, changed_at)
+        if handler is not None and handled in MEMBER_APIS:
+            self._note_unread(event)
         if not is_whole(request):
             return ()
         answer = event.response.body if event.response is not None and is_whole(event.response) else None
         since, at = (Moment(one.packet, one.time_ns) for one in (request, event.response or request))
         client_id = request.client_id if isinstance(request.client_id, str) else None
         exchange = GroupExchange(event.flow, handled, client_id, request.body, answer, since, at)
-        if handled in CONFIG_APIS:
-            self.table.configured(exchange)
-        if offsets and handled in OFFSET_APIS:
-            self.offsets.feed(exchange)
+        self._learn(exchange, offsets=offsets)
         if handler is None:
+            if handled == OFFSET_COMMIT:
+                self.rebalances.take(self.table, exchange)
             return _administered(request) if handled in ADMINISTRATION_APIS else ()
         named = self.table.groups.get(getattr(request.body, "group_id", None) or "")
         if named is not None:
             expire(self.table, named, getattr(request.body, "member_id", None))
-        return handler(self.table, exchange)
+        changed = handler(self.table, exchange)
+        self.rebalances.take(self.table, exchange)
+        return changed
+
+    def _note_unread(self, exchange: Exchange) -> None:
+        """Take messages that cannot be read as lost ones."""
+        for message in (exchange.request, exchange.response):
+            if message is not None and not is_whole(message):
+                self.table.traffic.unread(message, exchange.flow)
+
+    def _learn(self, exchange: GroupExchange, *, offsets: bool) -> None:
+        """Take what is no message of a member: partitions, settings, and offsets if they are asked for."""
+        if exchange.api_key == METADATA:
+            self.partitions.feed(exchange.answer)
+        if exchange.api_key in CONFIG_APIS:
+            self.table.configured(exchange)
+        if offsets and exchange.api_key in OFFSET_APIS:
+            self.offsets.feed(exchange)
+
+    def rebalanced(self, group: Group) -> dict[str, Any]:
+        """Return the fields of a listed group about its rebalances."""
+        rows: list[Rebalance] = self.rebalances.since(group, 0)
+        lasting = self.rebalances.lasting(group)
+        left_out = self.rebalances.count(group.group_id) - len(rows)
+        return {
+            "rebalances": sorted([*rows, *([lasting] if lasting else [])], key=lambda row: row.packet),
+            "rebalances_left_out": left_out,
+        }
 
     def close(self) -> None:
         """End the events, and with them the operations of administrators."""

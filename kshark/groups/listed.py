@@ -9,6 +9,7 @@ import msgspec
 
 from kshark.analysis import Moment
 from kshark.analysis.states.operations.listing import Operation
+from kshark.groups.rebalances.listing import Rebalance
 from kshark.model import Shown
 
 GroupType = Literal["share", "consumer", "classic", "streams"]
@@ -184,7 +185,9 @@ class ListedGroup(Shown):
     it. `operations`: administrative operations, in the order of their requests. `history_left_out`, `members_left_out`
     and `operations_left_out` count the dropped changes, members and operations. `cluster_id`: null if no Metadata
     answer has it. `not_captured`: the missing parts of a share group's traffic, and what is unknown without them.
-    `settings`: by name, as far as the capture shows them. `offsets`: by topic and partition, likewise.
+    `settings`: by name, as far as the capture shows them. `offsets`: by topic and partition, likewise. `unassigned`:
+    partitions of subscribed topics that no member has, if the assignments of all members are known. `rebalances` and
+    `rebalances_left_out`: only with `--rebalances`.
     """
 
     group_id: str
@@ -206,6 +209,9 @@ class ListedGroup(Shown):
     not_captured: list[str] = msgspec.field(default_factory=list)
     settings: list[GroupSetting] = msgspec.field(default_factory=list)
     offsets: list[GroupOffset] = msgspec.field(default_factory=list)
+    unassigned: list[Assigned] = msgspec.field(default_factory=list)
+    rebalances: list[Rebalance] | msgspec.UnsetType = msgspec.UNSET
+    rebalances_left_out: int | msgspec.UnsetType = msgspec.UNSET
 
     def __repr__(self) -> str:
         members = sum(member.present is True for member in self.members)

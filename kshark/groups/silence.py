@@ -8,7 +8,7 @@ Kafka: GroupMetadataManager.scheduleConsumerGroupSessionTimeout, consumerGroupFe
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -17,7 +17,7 @@ from kshark.analysis import Moment
 from kshark.api_keys import DESCRIBE_CONFIGS
 from kshark.endpoints import host_of
 from kshark.groups.listed import GroupType, TimeoutSource
-from kshark.model import Closed, Event, Exchange, Frames, Gap, Late, Tick
+from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, Late, Message, Tick
 from kshark_dissectors.enums import ConfigOperation, ConfigResourceType
 
 #: The session timeout without a configuration. Kafka: group.consumer.session.timeout.ms and its siblings, since 3.0
@@ -152,9 +152,13 @@ def _settings(resource: Any) -> Iterator[tuple[_Setting, int | None]]:
 
 
 class Traffic:
-    """Connections of a capture, for all groups: their ends, lost bytes, and times without any packet."""
+    """Connections of a capture, for all groups: their ends, lost bytes, and times without any packet.
 
-    def __init__(self) -> None:
+    `longest_pause_ns`: the longest time without any packet between two times; None: as the events show it.
+    """
+
+    def __init__(self, longest_pause_ns: Callable[[int, int], int] | None = None) -> None:
+        self._longest_pause_ns = longest_pause_ns
         self.now = Moment(0, 0)
         #: Ended connections; the time of the last lost bytes by host of the client.
         self._ended: OrderedDict[int, None] = OrderedDict()
@@ -196,6 +200,8 @@ class Traffic:
         the clock ran backwards."""
         if since_ns < self._measured_since_ns:
             return 0
+        if self._longest_pause_ns is not None:
+            return self.now.time_ns - since_ns - self._longest_pause_ns(since_ns, self.now.time_ns)
         # The first one is the longest one.
         longest = next((after - before for before, after in self._pauses if after > since_ns), 0)
         return self.now.time_ns - since_ns - longest
@@ -213,6 +219,10 @@ class Traffic:
             if len(pauses) > limits.PAUSES:
                 self._measured_since_ns = max(self._measured_since_ns, pauses.popleft()[1])
         self.now = Moment(packet, time_ns)
+
+    def unread(self, message: Message, flow: Flow) -> None:
+        """Take a message that cannot be read: it counts as lost."""
+        self._lose(host_of(flow.client), message.time_ns)
 
     def _lose(self, host: str, time_ns: int) -> None:
         self.lost_ns = max(self.lost_ns, time_ns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -175,6 +176,10 @@ class Group:
         reached = max((value for value in (before, epoch) if value is not None), default=None)
         self.become(at, "inferred", type=type, state=state, assignment_epoch=reached)
 
+    def is_at(self, epoch: int) -> bool:
+        """True if every member has this epoch, or a higher one."""
+        return all(one is not None and one >= epoch for one, count in self._epochs.items() if count)
+
     # -- members
 
     def life(self, member_id: str) -> Life:
@@ -257,6 +262,31 @@ def assign(
     member.assigned, member.assignment, member.tasks = at, assignment, tasks
 
 
+class TopicChanges:
+    """The last change of each topic by a request of an administrator."""
+
+    def __init__(self) -> None:
+        #: The time of the last change of any topic.
+        self.last_ns = 0
+        self._of: OrderedDict[str, Moment] = OrderedDict()
+
+    def feed(self, request: Any, at: Moment) -> None:
+        """Take a CreateTopics, DeleteTopics or CreatePartitions request; without a body, a change of any topic."""
+        self.last_ns = at.time_ns
+        for topic in [*(getattr(request, "topics", None) or ()), *(getattr(request, "topic_names", None) or ())]:
+            name = topic if isinstance(topic, str) else topic.name
+            if isinstance(name, str):
+                self._of[name] = at
+                self._of.move_to_end(name)
+                if len(self._of) > limits.GROUPS:
+                    self._of.popitem(last=False)
+
+    def of(self, names: Iterable[str], since_ns: int) -> Moment | None:
+        """Return the last change of one of these topics after a time; None if there is none."""
+        found = [self._of[name] for name in names if name in self._of and self._of[name].time_ns >= since_ns]
+        return max(found, key=lambda at: at.time_ns, default=None)
+
+
 class GroupTable:
     """Every group that the capture shows. Beyond the limits the groups and members without messages for longest are
     dropped."""
@@ -266,9 +296,8 @@ class GroupTable:
         self.traffic = traffic
         self.timeouts = Timeouts()
         self.settings = GroupSettings()
+        self.topics_changed = TopicChanges()
         self.records = RecordedChanges()
-        #: The time of the last change of any topic.
-        self.topics_changed_ns = 0
         self.groups: OrderedDict[str, Group] = OrderedDict()
         self.groups_left_out = 0
         self._members: OrderedDict[tuple[str, str], None] = OrderedDict()

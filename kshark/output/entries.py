@@ -154,7 +154,9 @@ def cause_lines(cause: str) -> Iterator[Line]:
 
 def _verdicts(rule: Rule) -> str:
     if not rule.accuses:
-        return "always a note: not a violation" if "note" in rule.verdicts else "always unknown"
+        if "note" not in rule.verdicts:
+            return "always unknown"
+        return f"{'a note or unknown' if 'unknown' in rule.verdicts else 'always a note'}: not a violation"
     note = ", a note if no rule was broken" if "note" in rule.verdicts else ""
     otherwise = "unknown" if "unknown" in rule.verdicts else " or ".join(_unexplained(rule))
     return f"violation if the capture proves it{note}, otherwise {otherwise or 'no finding'}"

@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from kshark.groups import Coordinator, GroupOffset, GroupSetting, GroupState, ListedGroup, ListedMember
 from kshark.output.operations import operation_lines
+from kshark.output.rebalances import rebalance_lines
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, folded
 from kshark.output.text_table import Cell, Column, table
 from kshark.units import clock, counted, number, safe
@@ -76,6 +77,10 @@ def group_lines(group: ListedGroup, width: int | None, *, verbose: bool, cluster
         yield from folded(settings, width, 2 * _INDENT)
     if group.members:
         yield from table(_MEMBERS, [_member(member) for member in group.members], width, _INDENT)
+    yield from folded(_assigned_to_nobody(group), width, 2 * _INDENT) if group.unassigned else ()
+    if group.rebalances is not UNSET:
+        left_out = group.rebalances_left_out or 0
+        yield from rebalance_lines(group.rebalances, left_out, width, verbose=verbose)
     if group.offsets:
         yield from _offsets(group.offsets, width, verbose=verbose)
     yield from operation_lines(group.operations, width, verbose=verbose, indent=_INDENT)
@@ -233,6 +238,12 @@ def _member(member: ListedMember) -> list[Cell]:
         [(refused, ERROR)],
         style,
     ]
+
+
+def _assigned_to_nobody(group: ListedGroup) -> Line:
+    """Return `assigned to nobody: orders:2,3`."""
+    parts = (f"{one.topic}:{','.join(map(str, one.partitions))}" for one in group.unassigned)
+    return [("  assigned to nobody ", LABEL), (safe(" ".join(parts)), WARN)]
 
 
 def _ended(member: ListedMember) -> Line:

@@ -77,8 +77,17 @@ class Classic:
     group_id: str = "c"
     instance_id: str | None = None
 
-    def join(self, *, as_: str | None = None) -> Asked:
-        """`as_`: with that member id."""
+    def join(
+        self,
+        *topics: str,
+        as_: str | None = None,
+        owned: tuple[int, ...] = (),
+        reason: str | None = None,
+        protocol: str = "range",
+    ) -> Asked:
+        """`as_`: with that member id. `topics`: the subscription, of which it says it has the partitions `owned`."""
+        has = [{"topic": "orders", "partitions": list(owned)}] if owned else []
+        metadata = prefixed(SUBSCRIPTION, 3, topics=list(topics or ["orders"]), owned_partitions=has, rack_id="r1")
         body = {
             "group_id": self.group_id,
             "session_timeout_ms": 10_000,
@@ -86,8 +95,10 @@ class Classic:
             "member_id": self.member_id if as_ is None else as_,
             "group_instance_id": self.instance_id,
             "protocol_type": "consumer",
-            "protocols": [{"name": "range", "metadata": prefixed(SUBSCRIPTION, 3, topics=["orders"], rack_id="r1")}],
+            "protocols": [{"name": protocol, "metadata": metadata}],
         }
+        if reason is not None:
+            return self.connection.ask(11, "JoinGroup", 8, {**body, "reason": reason})
         return self.connection.ask(11, "JoinGroup", 5, body)
 
     def joins(self, generation: int, *members: Classic) -> Asked:
@@ -108,8 +119,12 @@ class Classic:
     def beats(self, generation: int, error: int = 0) -> Asked:
         return self.connection.ask(12, "Heartbeat", 3, self._told(generation)).answered(error)
 
-    def leaves(self, *others: Classic) -> Asked:
+    def leaves(self, *others: Classic, reason: str | None = None) -> Asked:
         """`others`: removes those instead of itself."""
+        if reason is not None:
+            named = [{"member_id": self.member_id, "group_instance_id": None, "reason": reason}]
+            asked = self.connection.ask(13, "LeaveGroup", 5, {"group_id": self.group_id, "members": named})
+            return asked.answered(members=[{"member_id": self.member_id, "group_instance_id": None, "error_code": 0}])
         named = [{"member_id": one.member_id, "group_instance_id": one.instance_id} for one in others or (self,)]
         asked = self.connection.ask(13, "LeaveGroup", 3, {"group_id": self.group_id, "members": named})
         return asked.answered(members=[{**one, "error_code": 0} for one in named])

@@ -31,7 +31,7 @@ from tests.shared import CAPTURES, shared
 from tests.witness.compare import log_of
 
 _TOLD = frozenset({DESCRIBE_GROUPS, LIST_GROUPS, CONSUMER_GROUP_DESCRIBE, SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE})
-_READ = Options(records=False, bodies=APIS | NAMING_APIS | {API_VERSIONS}, embedded=True)
+READ = Options(records=False, bodies=APIS | NAMING_APIS | {API_VERSIONS}, embedded=True)
 
 
 #: A recording of Kafka 4.4.0 with session timeouts of 6 s (group.share.session.timeout.ms and its siblings, which
@@ -44,7 +44,7 @@ class Capture:
     """Its events; `names` as far as they are known."""
 
     def __init__(self, path: Path) -> None:
-        self._engine = Engine(_READ, registry())
+        self._engine = Engine(READ, registry())
         self._path = path
 
     def __iter__(self) -> Iterator[Event]:

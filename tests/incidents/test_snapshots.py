@@ -13,6 +13,7 @@ from tests.conversation import TOPIC, Conversation, registry
 from tests.incidents import test_closings as closings
 from tests.incidents import test_dead_letters as dead_letters
 from tests.incidents import test_endpoints as endpoints
+from tests.incidents import test_rebalances as rebalances
 from tests.incidents import test_sasl as sasl
 from tests.incidents import test_tls as tls
 from tests.incidents import test_topics as topics
@@ -83,4 +84,13 @@ def test_incidents_of_connections_survive_snapshots() -> None:
         "SASL_SESSION_EXPIRED",
         "TLS_HANDSHAKE_FAILED",
     }
+    assert found(talk, saved=True) == whole
+
+
+def test_rebalances_survive_snapshots() -> None:
+    talk = Conversation()
+    rebalances.storm(talk)
+    rebalances.dead(talk)
+    whole = found(talk, saved=False)
+    assert {"REBALANCE", "REBALANCE_STORM"} <= {finding.code for finding in whole}
     assert found(talk, saved=True) == whole

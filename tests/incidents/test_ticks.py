@@ -28,6 +28,7 @@ from tests.incidents import (
     test_members,
     test_network,
     test_producers,
+    test_rebalances,
     test_refused_records,
     test_requests,
     test_retries,
@@ -183,6 +184,18 @@ def out_of_range() -> Conversation:
 
 
 #: By code, a conversation, and the seconds after its last packet at which the incident is over.
+def rebalance_storm() -> Conversation:
+    talk = Conversation()
+    test_rebalances.storm(talk)
+    return talk
+
+
+def other_protocol() -> Conversation:
+    talk = Conversation()
+    test_rebalances.refused_protocol(talk)
+    return talk
+
+
 OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "THROTTLED": (throttled, 2 + 30),
     "SESSION_TABLE_FULL": (table_full, 30),
@@ -202,6 +215,8 @@ OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "MESSAGE_TOO_LARGE": (too_large, 60),
     "ACKS_INVALID": (wrong_acks, 60),
     "OFFSET_OUT_OF_RANGE": (out_of_range, 60),
+    "REBALANCE_STORM": (rebalance_storm, 300 - 22),
+    "GROUP_PROTOCOL_CONFLICT": (other_protocol, 60),
 }
 
 
@@ -291,6 +306,12 @@ def hanging() -> Conversation:
     return test_transactions.hangs()[0]
 
 
+def rebalance() -> Conversation:
+    talk = Conversation()
+    test_rebalances.dead_until_the_end(talk)
+    return talk
+
+
 #: By code, a conversation, and the seconds after its last packet from which on the incident is listed.
 LASTS: dict[str, tuple[Callable[[], Conversation], float]] = {
     "BROKER_SILENT": (silent, 0),
@@ -305,6 +326,8 @@ LASTS: dict[str, tuple[Callable[[], Conversation], float]] = {
     "SESSION_TABLE_FULL": (table_full, 0),
     "NOT_AUTHORIZED": (unauthorized, 0),
     "TXN_HANGING": (hanging, 0),
+    "REBALANCE": (rebalance, 15),
+    "REBALANCE_STORM": (rebalance_storm, 0),
 }
 
 

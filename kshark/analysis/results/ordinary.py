@@ -30,6 +30,7 @@ _OF_API: Final = {
     ("ShareFetch", 124): "state_fenced",
     ("JoinGroup", 79): "member_id_given",
     ("DeleteGroups", 68): "not_empty",
+    ("OffsetDelete", 86): "subscribed",
     **{
         (api, 69): "no_such_group"
         for api in (

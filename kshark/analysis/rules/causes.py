@@ -88,6 +88,7 @@ CAUSES: Final = {
     "not_coordinator": "another broker coordinates the group",
     # Why a broker refuses a request correctly, without a fault of the client (kshark.analysis.results.ordinary).
     "no_such_group": "there is no group with this id, or it has another type",
+    "subscribed": "the group is subscribed to the topic, so its offsets stay",
     "not_empty": "the group has members",
     "member_id_given": "a new member gets its member id in this answer, and joins again with it (KIP-394)",
     "rebalancing": "the group was rebalancing: members learn this from such answers, and join again",
@@ -126,6 +127,18 @@ CAUSES: Final = {
     "queue_not_written": "the leader wrote nothing to the dead-letter queue",
     # Why a single request was refused.
     "invalid_member_id": "brokers do not accept this member id",
+    # Why a group refuses a member's protocol (and above: other_type).
+    "other_protocol_type": "the members of the group have another protocol type, for example connect",
+    "no_common_assignor": "no assignor is supported by all members of the group",
+    # Why a group rebalanced (and above: poll_too_late, expired).
+    "join": "a new member joined",
+    "leave": "a member left, or was removed",
+    "gone": "a member is not in the group any more, and the capture does not show why",
+    "subscription": "a member subscribed to other topics",
+    "topics": "partitions or topics were added or deleted",
+    "revocation": "a member had given up partitions: the second half of a cooperative rebalance",
+    "rejoin": "a member joined again that nobody had asked to",
+    "not_synced": "a member did not fetch its assignment in time",
     "unknown": "the capture does not show the cause",
     "after_acknowledgements": "the request before was an accepted ShareFetch with acknowledgements: the broker may "
     "have counted it twice",

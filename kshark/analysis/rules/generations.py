@@ -158,13 +158,14 @@ ROWS: Final = (
     Rule(
         number=146,
         code="INSTANCE_ID_TAKEN",
-        text="A group.instance.id is in use by another member.",
+        text="A group.instance.id is in use by another member, or its member left for good.",
         act="used the group.instance.id of another process that runs",
         weight=57,
         must="Each process has a group.instance.id of its own.",
         advice="Give each process its own group.instance.id, for example the name of its pod. After FENCED_INSTANCE_ID "
         "stop: another process has taken over. UNRELEASED_INSTANCE_ID ends when the session of the process before is "
-        "over (group.consumer.session.timeout.ms, 45 s by default), or when it leaves with epoch -2.",
+        "over (group.consumer.session.timeout.ms, 45 s by default), or when it leaves with epoch -2. A static member "
+        "that comes back leaves with -2: after -1 its partitions move at once, and each restart costs two rebalances.",
         wrong="JoinGroup, instance i → 0, generation 1; by b: JoinGroup, instance i → 0, generation 1; "
         "Heartbeat generation 1, instance i → 82; JoinGroup, instance i → 0, generation 1; "
         "by b: Heartbeat generation 1, instance i → 82; by b: JoinGroup, instance i → 0, generation 1",

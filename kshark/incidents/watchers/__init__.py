@@ -16,6 +16,7 @@ from kshark.incidents.watchers.keys import HashedKeys
 from kshark.incidents.watchers.members import Members
 from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.producers import Producers
+from kshark.incidents.watchers.rebalances import Rebalancing
 from kshark.incidents.watchers.refused_records import RefusedRecords
 from kshark.incidents.watchers.requests import Requests
 from kshark.incidents.watchers.retries import Retries
@@ -48,6 +49,7 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     Fencing,
     Producers,
     HangingTransactions,
+    Rebalancing,
 )
 #: Those that need the records of batches (`kshark check --records`).
 WITH_RECORDS: Final[tuple[type[Watcher], ...]] = (HashedKeys,)
