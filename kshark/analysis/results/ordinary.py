@@ -29,6 +29,7 @@ _OF_API: Final = {
     ("ShareFetch", 74): "not_leader",
     ("ShareFetch", 124): "state_fenced",
     ("JoinGroup", 79): "member_id_given",
+    ("LeaveGroup", 25): "already_gone",
     ("DeleteGroups", 68): "not_empty",
     ("OffsetDelete", 86): "subscribed",
     **{

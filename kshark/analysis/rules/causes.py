@@ -93,6 +93,7 @@ CAUSES: Final = {
     "member_id_given": "a new member gets its member id in this answer, and joins again with it (KIP-394)",
     "rebalancing": "the group was rebalancing: members learn this from such answers, and join again",
     "transaction_open": "the previous transaction was still being completed",
+    "already_gone": "the group no longer had the member that left",
     "appended_before": "the broker had appended the batch before, so the producer may count it as sent",
     "leader_catching_up": "a new leader did not know the end of the partition yet; the client asks again",
     "others_refused": "other parts of the request were refused, so the broker did not try this one",

@@ -51,7 +51,8 @@ _JOINING: Final = re.compile(
     r"(?:by (?P<member>b): )?JoinGroup(?:, instance (?P<instance>[ij]))? → 0, generation (?P<given>\d+)"
 )
 _CLASSIC: Final = re.compile(
-    r"(?:by (?P<member>b): )?Heartbeat generation (?P<given>\d+)(?:, instance (?P<instance>[ij]))? → (?P<error>\d+)"
+    r"(?:by (?P<member>b): )?Heartbeat generation (?P<given>\d+)(?P<nameless>, no member)?"
+    r"(?:, instance (?P<instance>[ij]))? → (?P<error>\d+)"
 )
 _COMMIT: Final = re.compile(r'OffsetCommit epoch (?P<epoch>-?\d+)(?P<nameless>, member id "")? → (?P<error>\d+)')
 _MEMBERSHIP: Final = re.compile(
@@ -120,7 +121,9 @@ class Example:
         self._classic_member(said).join_group(int(said["given"]), instance=said["instance"])
 
     def _classic(self, said: re.Match[str]) -> None:
-        beat = self._classic_member(said).classic_heartbeat(int(said["given"]), instance=said["instance"])
+        member = self._classic_member(said)
+        member = replace(member, member_id="") if said["nameless"] else member
+        beat = member.classic_heartbeat(int(said["given"]), instance=said["instance"])
         beat.answered(int(said["error"]))
 
     def _classic_member(self, said: re.Match[str]) -> Member:

@@ -19,6 +19,15 @@ def a_member_names_an_assignor_that_there_is_not() -> Said:
 
 
 @promise
+def a_heartbeat_names_no_member() -> Said:
+    talk = Conversation()
+    a = talk.member("a", joined=False)
+    a.join_group(1)
+    wrong = replace(a, member_id="").classic_heartbeat(1).answered(UNKNOWN_MEMBER_ID)
+    return talk, [note("MEMBER_UNNAMED", wrong)]
+
+
+@promise
 def a_client_commits_offsets_of_a_group_that_has_members() -> Said:
     talk = Conversation()
     a = talk.consumer("a")

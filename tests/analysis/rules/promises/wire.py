@@ -181,6 +181,16 @@ def a_tagged_field_may_be_refused() -> Said:
 
 
 @promise
+def an_answer_has_a_tagged_field_of_another_version() -> Said:
+    talk = Conversation()
+    connection = read_before(talk)
+    sent(connection, 1, 15, untagged(15, b"\0"))
+    replied(connection, b"\0" + kshark.encode(1, 15, "response", {"_tagged": {"0": b"\1"}}))
+    connection.close()
+    return talk, [violation("TAG_OF_OTHER_VERSION", _over(talk), blame="broker")]
+
+
+@promise
 def a_body_may_not_fit() -> Said:
     talk = Conversation()
     connection = began_just_before(talk)
