@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Otherwise each kshark that a test starts compiles its modules again, which takes a second.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-quick test-nightly test-live test-broker test-clients test-mutants fuzz lint bench bench-quick bench-spark docs clean help
+.PHONY: setup demo test test-quick test-nightly test-live test-broker test-clients test-mutants fuzz lint bench bench-quick bench-spark docs man clean help
 
 help:
 	@echo "make demo        a real share-group incident, from the packets to the verdict"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench-quick the same on small files, one run: a minute"
 	@echo "make bench-spark kshark-spark compared with one process, up to 1 GB: 15 minutes; writes benchmarks/SPARK.md"
 	@echo "make docs        the documentation as a site in out/site: half a minute"
+	@echo "make man         the man pages, from the commands: man/*.1"
 	@echo "make setup       the environment for all other targets (they run it)"
 
 setup: $(VENV)/.ready
@@ -92,6 +93,9 @@ docs: setup $(VENV)/.docs
 $(VENV)/.docs: $(VENV)/.ready
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
+
+man: setup
+	$(BIN)/python -m tools.man
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info out

@@ -1,11 +1,20 @@
 """Errors that kshark raises: every error a caller can meet is a subclass of Error."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class Error(Exception):
     """An operation that kshark rejects, in one sentence with the next step."""
 
     #: 2: bad usage or unreadable input. Commands that judge set 3 where nothing can be judged.
     exit_code: int = 2
+
+
+class NothingJudged(UserWarning):
+    """A capture has nothing that rules could judge, so that no finding does not mean that all is well."""
 
 
 class UsageError(Error):
@@ -109,3 +118,14 @@ class EncodeError(Error):
     def __init__(self, path: str, detail: str) -> None:
         super().__init__(f"field {path or '(none)'}: {detail}")
         self.path = path
+
+
+def close_to(word: str, words: Iterable[str]) -> str:
+    """Return `; did you mean "read"?`, or an empty text if no word is similar.
+
+    The shortest of the `words` that start with `word` comes first.
+    """
+    words = list(words)
+    completions = sorted((candidate for candidate in words if len(word) > 2 and candidate.startswith(word)), key=len)
+    matches = completions or get_close_matches(word, words, 1, 0.75)
+    return f'; did you mean "{matches[0]}"?' if matches else ""

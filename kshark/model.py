@@ -427,8 +427,17 @@ class Frames(msgspec.Struct, eq=False):
         )
 
 
+class Shown(msgspec.Struct):
+    """An object with a JSON line."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the keys of the JSON line, with plain values. Bytes stay bytes, which are base64 there."""
+        plain: dict[str, Any] = msgspec.to_builtins(self, builtin_types=(bytes,))
+        return plain
+
+
 @final
-class Message(msgspec.Struct, gc=False, omit_defaults=False):
+class Message(Shown, gc=False, omit_defaults=False):
     """One request or response; its fields, in this order, are the JSON line (`kshark read -T json`).
 
     UNSET fields are absent.
@@ -462,6 +471,16 @@ class Message(msgspec.Struct, gc=False, omit_defaults=False):
     #: The last packet of the other side that its sender had certainly received when it sent the first byte; 0: none. It
     #: is a fact for rules, and not part of the JSON line.
     knows: int | UnsetType = UNSET
+
+    def to_dict(self) -> dict[str, Any]:
+        plain = super().to_dict()
+        plain.pop("knows", None)
+        return plain
+
+    def __repr__(self) -> str:
+        name = "?" if self.api is UNSET else f"{self.api} v{self.version}"
+        number = "" if self.correlation_id is UNSET else f" {self.correlation_id}"
+        return f"<Message {name} {self.kind}{number}, packet {self.packet}, {self.client} > {self.broker}>"
 
 
 #: Fields that a response takes from its request; bodies use the same names.
@@ -534,7 +553,7 @@ class PacketInFile(msgspec.Struct, frozen=True, omit_defaults=True):
     is_line: bool = False
 
 
-class Witness(msgspec.Struct, gc=False):
+class Witness(Shown, gc=False, repr_omit_defaults=True):
     """The evidence of a finding: an exchange, or another event on a connection (`event`, at `packet`).
 
     `places`: the positions of its packets, if there are several files.
@@ -549,7 +568,7 @@ class Witness(msgspec.Struct, gc=False):
     places: list[PacketInFile] | UnsetType = UNSET
 
 
-class Finding(msgspec.Struct, gc=False):
+class Finding(Shown, gc=False):
     """A rule of the protocol that was broken, or may have been; its fields, in this order, are the JSON line (`kshark
     check -T json`).
     """
@@ -586,6 +605,10 @@ class Finding(msgspec.Struct, gc=False):
     #: The incident that explains the finding: its code and first packet.
     event_code: str | UnsetType = UNSET
     event_packet: int | UnsetType = UNSET
+
+    def __repr__(self) -> str:
+        name = self.client if self.client_id is None else repr(self.client_id)
+        return f"<Finding {self.code} {self.verdict}, packet {self.packet}, client {name}>"
 
 
 Event = Frames | Message | Exchange | Weird | Gap | Late | Opened | HalfClosed | Closed | Tick

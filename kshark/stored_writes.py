@@ -6,8 +6,10 @@ once. Kafka: SharePartition.acknowledge, releaseAcquisitionLockOnTimeout.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from kshark import limits
@@ -57,10 +59,12 @@ class StoredWrites:
 
     def attach(self, deliveries: Sequence[Delivery]) -> None:
         """Put each write beside the change that it stores: in its list `stored`, in the order of packets."""
-        changes: defaultdict[_Partition, list[Delivery]] = defaultdict(list)
+        changes: defaultdict[_Partition, list[_Change]] = defaultdict(list)
         for delivery in deliveries:
-            number = self._clusters.number_of(delivery.cluster_id)
-            changes[number, delivery.group_id, delivery.topic_id, delivery.partition].append(delivery)
+            if delivery.event not in _UNSTORED:
+                number = self._clusters.number_of(delivery.cluster_id)
+                key = number, delivery.group_id, delivery.topic_id, delivery.partition
+                changes[key].append(_Change(delivery))
         for broker, group_id, topic_id, partition, write in self._writes:
             key = self._clusters.number(broker), group_id, topic_id, partition
             change = self._change(changes[key], write) if key in changes else None
@@ -69,13 +73,13 @@ class StoredWrites:
             else:
                 change.stored.append(write)
 
-    def _change(self, changes: Sequence[Delivery], write: StoredWrite) -> Delivery | None:
+    def _change(self, changes: Sequence[_Change], write: StoredWrite) -> Delivery | None:
         """Return the change that a write stores; None if there is none of its records.
 
         It is the change by a request that was open when it was sent, else the nearest one: a lock that expired or a
         session that ended, which only a later packet may show.
         """
-        stored = [change for change in changes if change.event not in _UNSTORED and _touches(write, change)]
+        stored = [change.delivery for change in changes if change.is_in(write)]
         during = [
             change for change in stored if self._asked.get(change.packet, change.packet) <= write.packet < change.packet
         ]
@@ -85,15 +89,26 @@ class StoredWrites:
         return min(lost or stored, key=lambda change: abs(change.packet - write.packet), default=None)
 
 
-def _touches(write: StoredWrite, change: Delivery) -> bool:
-    """True if a write has records of a change; one without records, if its start offset is right after them."""
-    if not write.batches:
-        return any(last + 1 == write.start_offset for _, last in change.offsets)
-    return any(
-        batch.first_offset <= last and first <= batch.last_offset
-        for batch in write.batches
-        for first, last in change.offsets
-    )
+class _Change:
+    """A change whose records are found in a write by bisection: both may have thousands of ranges."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self.delivery = delivery
+        offsets = sorted(delivery.offsets)
+        self._firsts = [first for first, _ in offsets]
+        #: By the same index, the last offset of the ranges up to there.
+        self._lasts = [*accumulate((last for _, last in offsets), max)]
+        self._ends = {last + 1 for _, last in offsets}
+
+    def is_in(self, write: StoredWrite) -> bool:
+        """True if the write has records of the change; one without records, if its start offset is right after them."""
+        if not write.batches:
+            return write.start_offset in self._ends
+        return any(self._touches(batch.first_offset, batch.last_offset) for batch in write.batches)
+
+    def _touches(self, first: int, last: int) -> bool:
+        before = bisect_right(self._firsts, last)
+        return before > 0 and self._lasts[before - 1] >= first
 
 
 def _writes(exchange: Exchange) -> Iterator[tuple[str, StoredWrite]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,8 @@ import pytest
 
 from kshark.cli.check import arguments, verify
 from kshark.cli.parser import Parser
-from tests.shared import ROOT
+from tests.patience import PATIENCE_S
+from tests.shared import CAPTURES, ROOT
 
 WORKFLOW = ROOT / "examples" / "conformance.yml"
 
@@ -53,3 +57,24 @@ def test_it_uploads_what_it_wrote() -> None:
     text = WORKFLOW.read_text()
     for file in ("kshark.xml", "kshark.sarif", "conformance.pcap"):
         assert text.count(file) >= 2
+
+
+def test_the_programs_run() -> None:
+    capture = str(CAPTURES / "aimed-4.1.2.pcap")
+    assert printed("broken_rules", capture)[:2] == [
+        "A3 (raw-share-client 1.0)",
+        "  DUPLICATE_PARTITION_ENTRY in [300, 302]: ShareFetch #3 lists partition 0 twice (packets 300, 302)",
+    ]
+    slow = printed("slow_requests", capture)
+    assert slow[0].split() == ["1205.198", "ms", "32", "ShareFetch"]
+    assert len(slow) > 10
+    found = [json.loads(line) for line in printed("incident", capture)]
+    assert {line["what"] for line in found} == {"event", "lost session", "group"}
+
+
+def printed(example: str, *words: str) -> list[str]:
+    """The lines that an example prints."""
+    command = [sys.executable, str(ROOT / "examples" / f"{example}.py"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    assert done.stderr == ""
+    return done.stdout.splitlines()

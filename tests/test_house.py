@@ -29,6 +29,7 @@ SOURCES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("
 FLOORS: tuple[tuple[str, ...], ...] = (
     (
         "kshark.errors",
+        "kshark._version",
         "kshark.limits",
         "kshark.api_keys",
         "kshark.endpoints",

@@ -36,6 +36,8 @@ COMMANDS: Final = {
     "wireshark": "a Lua dissector for Wireshark and tshark: every API, from the same field tables",
     "explain": "what a finding, an API's fields or an error means",
     "decode": "one message's bytes to JSON",
+    "demo": "a capture that comes with kshark: what went wrong in it, and commands to try",
+    "completion": "completion of commands, options and codes for bash or zsh",
 }
 
 

@@ -72,7 +72,7 @@ ENUMS: Final[dict[str, EnumClass]] = {
     if isinstance(enum, type) and issubclass(enum, IntEnum) and enum is not IntEnum
 }
 #: Whole pages by name, from the registry and the width of the terminal.
-_PAGES: Final[dict[str, Callable[[Registry, int | None], Iterable[Line]]]] = {
+PAGES: Final[dict[str, Callable[[Registry, int | None], Iterable[Line]]]] = {
     "tables": lambda apis, width: table_lines(),
     "fields": lambda apis, width: field_lines(),
     "kips": lambda apis, width: kips_lines(width),
@@ -136,8 +136,8 @@ def explained(name: str, apis: Registry, width: int | None) -> Iterable[Line]:
         return _error_page(name, error, apis)
     if lower in REASONS or lower in CAUSES:
         return _word(lower)
-    if lower in _PAGES:
-        return _PAGES[lower](apis, width)
+    if lower in PAGES:
+        return PAGES[lower](apis, width)
     if metrics := metric_named(name):
         return named_lines(metrics)
     if (number := kip_number(name)) is not None:
@@ -241,7 +241,7 @@ def _unknown(name: str, apis: Registry) -> str:
         *CAUSES,
         *ErrorCode.__members__,
         *apis.names().values(),
-        *_PAGES,
+        *PAGES,
         *apis.structures(),
         *COMMON,
         *other_names(),

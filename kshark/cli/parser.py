@@ -7,24 +7,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from kshark.cli.apis import add_dissectors
 from kshark.cli.tls import add_tls_keys
 from kshark.errors import UsageError
-
-
-def close_to(word: str, words: Iterable[str]) -> str:
-    """Return `; did you mean "read"?`, or an empty text if no word is similar.
-
-    The shortest of the `words` that start with `word` comes first.
-    """
-    words = list(words)
-    completions = sorted((candidate for candidate in words if len(word) > 2 and candidate.startswith(word)), key=len)
-    matches = completions or get_close_matches(word, words, 1, 0.75)
-    return f'; did you mean "{matches[0]}"?' if matches else ""
+from kshark.errors import close_to as close_to
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,6 +37,11 @@ class Parser(argparse.ArgumentParser):
         action = super().add_argument(*names, **settings)
         self._options += action.option_strings
         return action
+
+    @property
+    def actions(self) -> list[argparse.Action]:
+        """The options and arguments, in the order of the help."""
+        return [*self._actions]
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
         return self.parse_intermixed_args(words)

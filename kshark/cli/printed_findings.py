@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kshark.analysis import PackedFindings, Rule
-from kshark.cli.parser import close_to
+from kshark.analysis import PackedFindings
 from kshark.cli.source import Source
 from kshark.errors import UsageError
 from kshark.headlines import Headlines
 from kshark.model import Finding
-from kshark.output.catalogue import CODES
+from kshark.output.catalogue import codes_of_rules
 from kshark.output.findings import FindingCounts, Sort, finding_lines, sort_of
 from kshark.output.json_findings import explained_by, json_findings
 from kshark.output.sink import Sink
@@ -65,17 +64,12 @@ class EarlyFindings:
 
 def rule_codes(given: list[str]) -> set[str]:
     """Return the codes of an option for codes of rules. Raises UsageError for a code that is not in the catalogue."""
-    codes = {code.strip().upper() for text in given for code in text.split(",") if code.strip()}
+    codes = codes_of_rules(given)
     if given and not codes:
         raise UsageError(
             "--select, --ignore and --details accept codes, as in: --select EPOCH_REPLAY,DOUBLE_ACK (kshark explain "
             "lists them)"
         )
-    for code in sorted(codes):
-        if code not in CODES:
-            raise UsageError(f'no code "{code}"{close_to(code, CODES)} (kshark explain lists them)')
-        if not isinstance(CODES[code], Rule):
-            raise UsageError(f"{code} is a note about a capture, not a rule; name a rule (kshark explain lists all)")
     return codes
 
 

@@ -10,6 +10,7 @@ import msgspec
 from kshark.analysis import Moment
 from kshark.analysis.states.operations.listing import Operation
 from kshark.groups.rebalances.listing import Rebalance
+from kshark.model import Shown
 
 GroupType = Literal["share", "consumer", "classic", "streams"]
 #: The role of a Streams task: it does the work, it can take over, or it prepares for that.
@@ -177,7 +178,7 @@ class GroupOffset(msgspec.Struct):
     source: OffsetSource
 
 
-class ListedGroup(msgspec.Struct):
+class ListedGroup(Shown):
     """One group: its state at the end, and in `history` a row for each change.
 
     `protocol_type`: of a classic group (`consumer`, `connect`). `assignor`: as described, or as a classic group chose
@@ -205,9 +206,13 @@ class ListedGroup(msgspec.Struct):
     members_left_out: int = 0
     operations_left_out: int = 0
     cluster_id: str | None = None
-    not_captured: list[str] = []
-    settings: list[GroupSetting] = []
-    offsets: list[GroupOffset] = []
-    unassigned: list[Assigned] = []
+    not_captured: list[str] = msgspec.field(default_factory=list)
+    settings: list[GroupSetting] = msgspec.field(default_factory=list)
+    offsets: list[GroupOffset] = msgspec.field(default_factory=list)
+    unassigned: list[Assigned] = msgspec.field(default_factory=list)
     rebalances: list[Rebalance] | msgspec.UnsetType = msgspec.UNSET
     rebalances_left_out: int | msgspec.UnsetType = msgspec.UNSET
+
+    def __repr__(self) -> str:
+        members = sum(member.present is True for member in self.members)
+        return f"<Group {self.group_id!r} {self.type} {self.state}, {members} members>"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from kshark.analysis import RULES, Rule
 from kshark.analysis.rules import BOOK
 from kshark.anomaly import CATALOGUE, Entry
+from kshark.errors import UsageError, close_to
 from kshark.incidents import ROWS
 
 #: The numbers of the rule catalogue, without those of incidents.
@@ -18,6 +19,17 @@ CODES: Final[dict[str, Entry | Rule]] = {**CATALOGUE, **{rule.code: rule for rul
 _INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: The rules that judge weirds, by the code of the weird.
 JUDGED_BY: Final = BOOK.weirds
+
+
+def codes_of_rules(texts: Iterable[str]) -> set[str]:
+    """Return the codes of rules in texts such as `EPOCH_REPLAY,DOUBLE_ACK`. Raises UsageError for an unknown one."""
+    codes = {code.strip().upper() for text in texts for code in text.split(",") if code.strip()}
+    for code in sorted(codes):
+        if code not in CODES:
+            raise UsageError(f'no code "{code}"{close_to(code, CODES)} (kshark explain lists them)')
+        if not isinstance(CODES[code], Rule):
+            raise UsageError(f"{code} is a note about a capture, not a rule; name a rule (kshark explain lists all)")
+    return codes
 
 
 def judged(codes: Container[str]) -> list[str]:

@@ -20,7 +20,7 @@ _INCIDENTS: Final = frozenset(row.code for row in ROWS)
 Explained = Mapping[tuple[str, int], Mapping[str, int]]
 
 
-class JsonFinding(Finding, gc=False):
+class ListedFinding(Finding, gc=False):
     """A finding as it is printed.
 
     `weight`: what people see first. `rests_on`: what the rule rests on besides the packets, as kind and name.
@@ -33,7 +33,7 @@ class JsonFinding(Finding, gc=False):
     explains: Mapping[str, int] | None = None
 
 
-def json_findings(findings: Iterable[Finding], explained: Explained | None = None) -> Iterator[JsonFinding]:
+def json_findings(findings: Iterable[Finding], explained: Explained | None = None) -> Iterator[ListedFinding]:
     """Yield findings as they are printed. `explained` None: what the events explain is not known yet."""
     for finding in findings:
         fields: dict[str, Any] = {name: None if value is UNSET else value for name, value in asdict(finding).items()}
@@ -42,7 +42,7 @@ def json_findings(findings: Iterable[Finding], explained: Explained | None = Non
         explains = None
         if explained is not None and finding.code in _INCIDENTS:
             explains = explained.get((finding.code, finding.packet), {})
-        yield JsonFinding(**fields, weight=weight, rests_on=_BASES.get(finding.code, ()), explains=explains)
+        yield ListedFinding(**fields, weight=weight, rests_on=_BASES.get(finding.code, ()), explains=explains)
 
 
 def explained_by(findings: Iterable[Finding]) -> Explained:

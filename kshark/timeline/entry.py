@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from msgspec import Struct
+from kshark.model import Shown
 
 #: What an entry is about. `event`: an incident of the catalogue. `session`: a share session that did not end by its
 #: client's wish. `capture`: the capture itself.
@@ -16,7 +16,7 @@ KINDS: Final[tuple[Kind, ...]] = (
 )  # fmt: skip
 
 
-class Entry(Struct, omit_defaults=True):
+class Entry(Shown, omit_defaults=True):
     """One entry; its fields, in this order, are the JSON line (`kshark events -T json`). Absent fields are unknown, or
     do not apply.
 
@@ -39,6 +39,9 @@ class Entry(Struct, omit_defaults=True):
     member_id: str | None = None
     topic: str | None = None
     partition: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<Entry {self.kind}, packet {self.packet}: {self.text!r}>"
 
 
 def in_order(entry: Entry) -> tuple[int, int, str]:

@@ -108,7 +108,7 @@ def _run(words: Sequence[str]) -> int:
             print(f"kshark-spark {__version__}")
             return 0
         case [command, *rest] if command in COMMANDS:
-            args = _parser(command).parse(rest)
+            args = parser_of(command).parse(rest)
             need_pyspark()
             return _counted(command, _RUN[command], args)
         case [other, *_]:
@@ -126,7 +126,7 @@ def _counted(command: str, run: Callable[[Namespace], int], args: Namespace) -> 
         return codes[-1]
 
 
-def _parser(command: str) -> Parser:
+def parser_of(command: str) -> Parser:
     parser = Parser(command, COMMANDS[command], EXAMPLES[command])
     parser.prog = f"kshark-spark {command}"
     if command == "prepare":

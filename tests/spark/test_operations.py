@@ -13,7 +13,7 @@ import pytest
 
 import kshark.cli
 from kshark.errors import UnreadableInput, UsageError
-from kshark_spark.cli import COMMANDS, _parser
+from kshark_spark.cli import COMMANDS, parser_of
 from kshark_spark.job_metrics import FAMILIES, JobMetrics, prometheus, reported
 from tests.shared import CAPTURES, ROOT
 
@@ -43,7 +43,7 @@ def test_commands_are_those_of_kshark_spark() -> None:
     assert {words[0] for words in found} == {"check", "export", "report"}
     for command, *words in found:
         assert command in COMMANDS
-        args = _parser(command).parse(words)
+        args = parser_of(command).parse(words)
         assert args.paths
         assert command == "check" or args.folder
 

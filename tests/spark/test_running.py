@@ -7,6 +7,7 @@ import logging
 import socket
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -239,13 +240,19 @@ def test_what_goes_to_other_machines_is_all_of_kshark() -> None:
 
 
 def test_the_wheel_installs_no_name_that_others_may_have() -> None:
-    reading = pytest.importorskip("setuptools.config.pyprojecttoml", reason="setuptools is not installed")
-    found = reading.read_configuration(ROOT / "pyproject.toml")["tool"]["setuptools"]
-    assert found["py-modules"] == ["pyspark_kshark"]
+    setuptools = pytest.importorskip("setuptools", reason="setuptools is not installed")
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert settings["py-modules"] == ["pyspark_kshark"]
+    finding = settings["packages"]["find"]
+    found = {
+        name
+        for folder in finding["where"]
+        for name in setuptools.find_packages(ROOT / folder, include=finding["include"])
+    }
     packages = {
         ".".join(path.parent.relative_to(folder.parent).parts)
         for folder in map(ROOT.joinpath, OURS.values())
         for path in folder.rglob("__init__.py")
     }
-    assert set(found["packages"]) == packages
+    assert found == packages
     assert {package.partition(".")[0] for package in packages} == OURS.keys()

@@ -12,6 +12,7 @@ from kshark.analysis.facts.transactions import OpenTransaction
 from kshark.analysis.states.partition.records_in_flight import May, Piece, is_done
 from kshark.analysis.states.partition.share_partition import Change, SharePartition
 from kshark.analysis.states.tables.in_flight import ACQUIRED, UNKNOWN
+from kshark.model import Shown
 from kshark.offset_ranges import OffsetRanges
 
 Offsets = tuple[int, int]
@@ -56,7 +57,7 @@ class StoredWrite(msgspec.Struct, gc=False):
     batches: list[StoredBatch]
 
 
-class Delivery(msgspec.Struct, gc=False, omit_defaults=True):
+class Delivery(Shown, gc=False, omit_defaults=True):
     """One change of a share partition; its fields, in this order, are the JSON line (`kshark deliveries -T json`).
 
     `event`: acquired, accepted, released, rejected, gap, renewed, lock_timeout, session_released, leader_changed,
@@ -85,11 +86,16 @@ class Delivery(msgspec.Struct, gc=False, omit_defaults=True):
     start_source: str | None = None
     start_packet: int | None = None
     start_least: int | None = None
-    stored: list[StoredWrite] = []
+    stored: list[StoredWrite] = msgspec.field(default_factory=list)
 
     def has(self, offset: int) -> bool:
         """True if the record changed."""
         return any(first <= offset <= last for first, last in self.offsets)
+
+    def __repr__(self) -> str:
+        changed = ",".join(f"{first}-{last}" for first, last in self.offsets)
+        partition = f"{self.topic or self.topic_id}-{self.partition}"
+        return f"<Delivery {self.event} {changed}, {partition!r}, group {self.group_id!r}, packet {self.packet}>"
 
 
 class InFlightState(msgspec.Struct, gc=False):

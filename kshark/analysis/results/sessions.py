@@ -29,7 +29,7 @@ from kshark.analysis.facts.releases import agreed
 from kshark.analysis.results.packed import Packed
 from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import SessionState
-from kshark.model import Finding, Witness
+from kshark.model import Finding, Shown, Witness
 
 #: Closing.how by the cause of a refusal that shows the end of a session.
 _HOW: Final = {
@@ -75,7 +75,7 @@ class SessionStep(msgspec.Struct):
     cause: str | None
 
 
-class ShareSession(msgspec.Struct):
+class ShareSession(Shown):
     """One share session; its fields, in this order, are the JSON line (`kshark sessions -T json`).
 
     `session` counts from 1 for each (broker, group, member). `opened` is null if the capture shows no accepted epoch 0,
@@ -94,6 +94,11 @@ class ShareSession(msgspec.Struct):
     rejected: dict[str, int]
     connections: int
     steps: list[SessionStep] | UnsetType = UNSET
+
+    def __repr__(self) -> str:
+        end = "not opened" if self.closed is None else self.closed.how
+        epochs = f"epochs {self.first_epoch} to {self.last_epoch}"
+        return f"<ShareSession group {self.group_id!r}, member {self.member_id!r}, {self.broker}, {epochs}, {end}>"
 
 
 class ListedStep(msgspec.Struct, gc=False):
