@@ -66,7 +66,7 @@ def test_there_are_commands_to_run() -> None:
 def options_of(command: str) -> frozenset[str]:
     """Return the options of a command of kshark, or of all of kshark-spark."""
     if command == "kshark-spark":
-        return frozenset().union(*(_options(spark._parser(name)) for name in spark.COMMANDS))
+        return frozenset().union(*(_options(spark.parser_of(name)) for name in spark.COMMANDS))
     parser = Parser(command, COMMANDS[command], ())
     import_module(f"kshark.cli.{command}").arguments(parser)
     return _options(parser)
