@@ -34,6 +34,7 @@ def test_these_captures_have_incidents_that_explain_findings(tmp_path: Path) -> 
     assert explained >= {"SESSION_TABLE_FULL", "TOPIC_DELETED_IN_USE"}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_command_prints_the_same(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """With headlines: of captures together, and of the tables of each."""

@@ -151,7 +151,9 @@ def tables_of(spark: Any, talks: dict[str, list[Event]], folder: Path) -> Tables
     return exported(spark, folder)
 
 
-@pytest.mark.parametrize("conversations", [6, pytest.param(80, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "conversations", [pytest.param(6, marks=pytest.mark.slow), pytest.param(80, marks=pytest.mark.slow)]
+)
 def test_who_passes_unseen_has_no_finding(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, conversations: int
 ) -> None:
