@@ -8,20 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
-from kshark.analysis import APIS, AnalysisResult, Analyzer, Delivery, DeliveryLog, PackedSessions, ShareSession
+from kshark.analysis import APIS, AnalysisResult, Analyzer, Delivery, PackedSessions, ShareSession
 from kshark.analysis.results.packed_findings import PackedFindings
 from kshark.api_keys import API_VERSIONS
 from kshark.capture import Captures, expand, open_captures
 from kshark.capture.keys import key_log
 from kshark.capture.numbering import add_places
-from kshark.clusters import Clusters
 from kshark.codec import plain
+from kshark.delivery_changes import BODIES as DELIVERED
+from kshark.delivery_changes import DeliveryChanges
 from kshark.errors import NothingJudged, UsageError, close_to
 from kshark.groups import APIS as GROUP_APIS
 from kshark.groups import OFFSET_APIS, Groups
 from kshark.groups.listed import ListedGroup
 from kshark.incidents import ROWS
-from kshark.model import Event, Exchange, Finding, Message, PacketBatch, Weird
+from kshark.model import Event, Finding, Message, PacketBatch, Weird
 from kshark.names import TopicNames
 from kshark.output.catalogue import codes_of_rules
 from kshark.output.json_findings import ListedFinding, explained_by, json_findings
@@ -29,7 +30,6 @@ from kshark.pipeline import JUDGED, Engine
 from kshark.pipeline import Options as Reading
 from kshark.registry import Registry
 from kshark.run import Listing, Run
-from kshark.stored_writes import StoredWrites
 from kshark.timeline import KINDS, Entry, Kind, Timeline
 from kshark.units import counted
 from kshark_dissectors.topics import NAMING_APIS
@@ -216,7 +216,7 @@ def deliveries(
     `group`, `topic` (by name or id) and `partition` restrict it to share partitions. Raises
     kshark.UnreadableInput for a file that is no capture.
     """
-    captures = _Captures(paths, Reading(records="checked", payload=False, bodies=APIS | NAMING_APIS), options)
+    captures = _Captures(paths, Reading(records="checked", payload=False, bodies=DELIVERED), options)
 
     def is_wanted(it: Delivery) -> bool:
         return (
@@ -229,24 +229,18 @@ def deliveries(
 
 
 def _deliveries(captures: _Captures) -> Iterator[Delivery]:
-    log, names, clusters = DeliveryLog(None), TopicNames(captures.registry), Clusters()
-    analyzer, writes = Analyzer(on_change=log.change), StoredWrites(clusters)
+    following = DeliveryChanges(captures.registry)
     changes: list[Delivery] = []
     for page in captures:
         for event in page:
-            if isinstance(event, Exchange):
-                for message in (event.request, event.response):
-                    if message is not None:
-                        names.learn(message)
-                        clusters.learn(message)
-                writes.feed(event)
-            analyzer.feed(event)
-        changes += log.since()
-    analyzer.close()
-    changes += log.since()
-    writes.attach(changes)
+            following.feed(event)
+        changes += following.since()
+    following.close()
+    changes += following.since()
+    if following.writes is not None:
+        following.writes.attach(changes)
     for change in changes:
-        change.topic = names.by_id.get(change.topic_id)
+        change.topic = following.names.by_id.get(change.topic_id)
         yield change
 
 

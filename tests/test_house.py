@@ -72,6 +72,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("kshark.incidents",),
     ("kshark.metrics", "kshark.tables", "kshark.flows"),
     ("kshark.stored_writes",),
+    ("kshark.delivery_changes",),
     ("kshark.run",),
     ("kshark.timeline",),
     ("kshark.output", "kshark.face", "kshark.snapshot"),

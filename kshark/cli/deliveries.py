@@ -9,18 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kshark.analysis import (
-    APIS,
-    TRANSACTION_APIS,
-    Aborted,
-    Analyzer,
-    Delivery,
-    DeliveryLog,
-    Holder,
-    InFlightState,
-    Moment,
-    WaitingGroup,
-)
+from kshark.analysis import Aborted, Delivery, Holder, InFlightState, Moment, WaitingGroup
 from kshark.api_keys import PRODUCE
 from kshark.cli.apis import registry
 from kshark.cli.each import each
@@ -28,11 +17,10 @@ from kshark.cli.parser import Parser, add_captures, add_format
 from kshark.cli.period import time_of
 from kshark.cli.segments import need_log, print_share_states, segments_of, share_states_by_log
 from kshark.cli.source import Source
-from kshark.clusters import Clusters
+from kshark.delivery_changes import BODIES, DeliveryChanges
 from kshark.errors import UsageError
 from kshark.groups import CONFIG_APIS, GroupSettings
 from kshark.model import Event, Exchange, Message
-from kshark.names import TopicNames
 from kshark.output.deliveries import (
     aborted_lines,
     dead_letter_lines,
@@ -47,8 +35,6 @@ from kshark.output.sink import Sink
 from kshark.output.spans import Line
 from kshark.pipeline import Options
 from kshark.produced import DeadLetter, Produced, appended_by, dead_letters_in, produced_as
-from kshark.stored_writes import StoredWrites
-from kshark_dissectors.topics import NAMING_APIS
 
 if TYPE_CHECKING:
     from kshark.output.beside_log import BesideLog
@@ -121,7 +107,7 @@ def run(args: Namespace) -> int:
     options = Options(
         records=True if of_one or fetched else "checked",
         payload=of_one or fetched,
-        bodies=APIS | TRANSACTION_APIS | NAMING_APIS,
+        bodies=BODIES,
         embedded=fetched,
     )
     for _ in each(args, options, _show, stops=True):
@@ -225,19 +211,23 @@ class _Reading:
     """The deliveries of a capture up to the moment of `--at`, its produced batches and its dead letters."""
 
     def __init__(self, source: Source, args: Namespace) -> None:
-        self._log = DeliveryLog(args.offset)
-        on_change = None if args.holders or args.at is not None else self._log.change
-        self.analyzer = Analyzer(transactions=True, on_change=on_change)
+        self._changes = DeliveryChanges(
+            registry(args),
+            offset=args.offset,
+            listed=not args.holders and args.at is None,
+            stored=args.verbose or args.format == "json",
+        )
+        self.analyzer = self._changes.analyzer
         self.now_ns = 0
         #: True if the capture ended before the moment of `--at`, or without `--at`.
         self.over = False
-        self._clusters = Clusters()
+        self._clusters = self._changes.clusters
         #: The leaders' writes, if they are shown.
-        self.writes = StoredWrites(self._clusters) if args.verbose or args.format == "json" else None
+        self.writes = self._changes.writes
         #: Each with the broker's address.
         self._produced: list[tuple[str, Produced]] = []
         self._dead_letters: list[tuple[str, DeadLetter]] = []
-        self._names = TopicNames(registry(args))
+        self._names = self._changes.names
         #: By number of the cluster.
         self._settings: defaultdict[int, GroupSettings] = defaultdict(GroupSettings)
         self._source = source
@@ -258,12 +248,12 @@ class _Reading:
             for event in page:
                 if self._is_past(event):
                     return
+                self._changes.feed(event)
                 self._learn(event)
-                self.analyzer.feed(event)
-            yield from self._log.since()
+            yield from self._changes.since()
         self.over = True
-        self.analyzer.close()
-        yield from self._log.since()
+        self._changes.close()
+        yield from self._changes.since()
 
     def _is_past(self, event: Event) -> bool:
         time_ns, packet = getattr(event, "time_ns", None), getattr(event, "packet", 0)
@@ -286,16 +276,10 @@ class _Reading:
     def _learn(self, event: Event) -> None:
         if not isinstance(event, Exchange):
             return
-        for message in (event.request, event.response):
-            if message is not None:
-                self._names.learn(message)
-                self._clusters.learn(message)
         if self.fetched is not None and event.response is not None:
             self._source.notes.add([*self.fetched.feed(event.response)])
         if event.request is not None and event.request.api_key in CONFIG_APIS:
             self._learn_settings(event, event.request)
-        if self.writes is not None:
-            self.writes.feed(event)
         if self._args.offset is not None and event.request is not None and event.request.api_key == PRODUCE:
             for appended in appended_by(event):
                 broker, offset = event.request.broker, self._args.offset
