@@ -13,7 +13,6 @@ from kshark.analysis.results.packed_findings import PackedFindings
 from kshark.api_keys import API_VERSIONS
 from kshark.capture import Captures, expand, open_captures
 from kshark.capture.keys import key_log
-from kshark.capture.numbering import add_places
 from kshark.codec import plain
 from kshark.delivery_changes import BODIES as DELIVERED
 from kshark.delivery_changes import DeliveryChanges
@@ -104,9 +103,9 @@ class _Captures:
                     event.file, event.frame = location
 
     def place(self, findings: Iterable[Finding]) -> None:
-        """Set the files of the findings' packets, if there are several."""
-        if self._captures is not None and self._captures.locate is not None:
-            add_places(findings, self._captures.locate, self._captures.logs)
+        """Set the files of the findings' packets, if there are several, and name the lines of request logs."""
+        if self._captures is not None:
+            self._captures.place(findings)
 
 
 def pages(paths: Sequence[str | Path], options: Reading | None = None) -> Iterator[list[Event]]:

@@ -152,12 +152,19 @@ def test_rules_about_records_need_them() -> None:
     assert codes > {it.code for it in kshark.check(CAPTURES / "hostile-records.pcap")}
 
 
+def test_findings_of_a_request_log_name_its_lines(command: Run) -> None:
+    log = CAPTURES / "adv-epochs.requests.jsonl.gz"
+    findings = lines(kshark.check(log))
+    assert findings == printed(command, "check", log)
+    assert any("(line " in it["argument"] for it in findings)
+
+
 @pytest.mark.parametrize("name", ["aborts-4.4.0", "hanging-4.4.0"])
 def test_deliveries_pass_aborted_records_as_the_command_does(command: Run, name: str) -> None:
     capture = CAPTURES / "transactions" / f"{name}.pcap.gz"
     changes = lines(kshark.deliveries(capture))
     assert changes == printed(command, "deliveries", capture)
-    assert any(it["start_source"] in ("aborted", "seen") for it in changes)
+    assert any(it.get("start_source") in ("aborted", "seen") for it in changes)
 
 
 def test_deliveries_and_events_are_selected() -> None:
