@@ -1,20 +1,19 @@
 """Find restarts of brokers in their request logs.
 
-The names of connections end in numbers that a broker's process uses once, as 0-4 in
-`127.0.0.1:9092-127.0.0.1:53294-0-4` (Kafka: SocketServer, nextConnectionIndex). So two connections with the same
-numbers are those of two processes. The restart is the longest silence between them over which no connection lasts.
+The names of connections end in numbers that a broker's process uses once (Kafka: SocketServer, nextConnectionIndex).
+So two connections with the same numbers are those of two processes. The restart is the longest silence between them
+over which no connection lasts.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
 
 from kshark import limits
+from kshark.requests.connections import connection_of
 
-#: Address of the broker, of the client, and the numbers of the processor and of the connection there. Before 4.0 the
-#: number of the processor is missing, so that connections of one process share numbers.
-_CONNECTION: Final = re.compile(r"(.+:\d+)-.+:\d+((?:-\d+){2})$")
+#: Before 4.0 the number of the processor is missing, so that connections of one process share numbers.
+_NUMBERS: Final = 2
 #: A process takes longer to start.
 _LEAST_SILENCE_NS: Final = 500_000_000
 #: Silences that are kept apart.
@@ -90,10 +89,10 @@ class LoggedRestarts:
 
     def line(self, connection: str, line: int, begin_ns: int, end_ns: int) -> LoggedRestart | None:
         """Take a line: the connection of its request, and when the broker had read it and had sent the response."""
-        match = _CONNECTION.match(connection)
-        if match is None:
+        parts = connection_of(connection)
+        if parts is None or parts.numbers.count("-") != _NUMBERS:
             return None
-        name, numbers = match.groups()
+        name, numbers = f"{parts.broker}:{parts.broker_port}", parts.numbers
         broker = self._brokers.get(name)
         if broker is None:
             if len(self._brokers) >= limits.BROKERS:

@@ -24,6 +24,7 @@ from kshark import limits
 from kshark.capture.logged_restarts import LoggedRestarts
 from kshark.capture.resume_point import START, ResumePoint
 from kshark.model import LOGGED_AFTER_GAP, LOGGED_REQUEST, LOGGED_RESPONSE, LOGGED_RESTART, PacketBatch, Weird
+from kshark.requests.connections import connection_of
 from kshark.units import counted
 
 #: Both stand in the first line; a text without them is no request log.
@@ -33,7 +34,6 @@ _SKIPPING: Final = frozenset({"apache-kafka-java"})
 #: No time of a log is later: numbers of nanoseconds have 63 bits.
 _LATEST_NS: Final = 1 << 62
 _COMPLETED: Final = b"Completed request:"
-_ADDRESS: Final = re.compile(r":\d+-(.+):\d+(?:-\d+)+$")
 #: `2026-11-21 03:37:41,218`, also with T, a point, and a zone; or a number as a word.
 _DATE: Final = re.compile(
     rb"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,:](\d{1,9}))? ?(Z|[+-]\d\d:?(?:\d\d)?)?"
@@ -268,9 +268,9 @@ class RequestLogReader:
 
 
 def _client(connection: str) -> str:
-    """Return the address of the client in a connection: `127.0.0.1:9092-127.0.0.1:53294-0-4`."""
-    match = _ADDRESS.search(connection)
-    return connection if match is None else match[1]
+    """Return the address of the client of a connection."""
+    parts = connection_of(connection)
+    return connection if parts is None else parts.client
 
 
 def _json(text: bytes) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kshark.analysis import Moment
 from kshark.api_keys import JOIN_GROUP
-from kshark.codec import DECODED
+from kshark.embedded.decoded import decoded
 from kshark.endpoints import host_of
 from kshark.groups.coordinators import set_answering_broker
 from kshark.groups.listed import Assigned, ListedMember
@@ -156,12 +156,6 @@ def _type(group: Group) -> Any:
 
 
 # -- structures that members exchange; descriptions have them too
-
-
-def decoded(owner: Any, name: str) -> Any:
-    """Return the structure that was decoded inside a field's bytes; None if there is none."""
-    opened = getattr(owner, name + DECODED, None)
-    return opened.get("data") if isinstance(opened, dict) else None
 
 
 def set_subscription(member: ListedMember, subscription: Any) -> None:

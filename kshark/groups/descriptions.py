@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kshark.api_keys import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE
-from kshark.groups.classic import decoded, set_assignment, set_subscription
+from kshark.embedded.decoded import decoded
+from kshark.groups.classic import set_assignment, set_subscription
 from kshark.groups.coordinators import set_answering_broker
 from kshark.groups.expiry import expect
 from kshark.groups.listed import Assigned, GroupType

@@ -7,7 +7,7 @@ partitions to `__share_group_state` (KIP-932, "Administration").
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -15,9 +15,8 @@ from msgspec import UNSET
 
 from kshark import limits
 from kshark.analysis.states.operations.listing import READS, Operation, StoredRecord
-from kshark.api_keys import FETCH
+from kshark.embedded.decoded import decoded_fields, decoded_name, fetched_batches
 from kshark.model import Exchange
-from kshark.records import RecordsField
 
 _STATES: Final = "__share_group_state"
 _GROUPS: Final = "__consumer_offsets"
@@ -41,17 +40,9 @@ class RecordedChanges:
         self._next: dict[tuple[str, int], int] = {}
 
     def feed(self, exchange: Exchange) -> None:
-        response = exchange.response
-        if response is None or response.api_key != FETCH:
-            return
-        body: Any = response.body
-        topics = getattr(body, "responses", UNSET)
-        for topic in topics or () if topics is not UNSET else ():
-            for partition in topic.partitions or ():
-                field = getattr(partition, "records", None)
-                if isinstance(field, RecordsField) and field.batches is not UNSET:
-                    for batch in field.batches:
-                        self._batch(batch, partition.partition_index, response.packet)
+        if exchange.response is not None:
+            for partition, batch in fetched_batches(exchange.response):
+                self._batch(batch, partition, exchange.response.packet)
 
     def of(self, operation: Operation) -> list[StoredRecord]:
         """Return the records that an operation wrote, as far as they are in the capture."""
@@ -71,7 +62,7 @@ class RecordedChanges:
         return within
 
     def _batch(self, batch: Any, partition: int, packet: int) -> None:
-        names = [_name(record) for record in batch.records[:1]]
+        names = [decoded_name(record, "key") for record in batch.records[:1]]
         if not names or not (names[0].startswith("ShareGroup") or names[0] in _LOGS):
             return
         log = _LOGS.get(names[0], _GROUPS)
@@ -79,10 +70,10 @@ class RecordedChanges:
             return
         self._next[log, partition] = batch.base_offset + getattr(batch, "last_offset_delta", 0) + 1
         for record in batch.records:
-            name, key = _name(record), _data(record, "key")
+            name, key = decoded_name(record, "key"), decoded_fields(record, "key")
             if name == _UPDATE or not isinstance(key.get("group_id"), str) or not isinstance(record.timestamp, int):
                 continue
-            value = _data(record, "value")
+            value = decoded_fields(record, "value")
             stored = StoredRecord(
                 packet, record.timestamp * _MS, log, partition, record.offset, name.removesuffix("Key"),
                 getattr(record, "value", UNSET) is None, key.get("topic_id"), key.get("partition"),
@@ -98,15 +89,3 @@ def _initialized(operation: Operation, before: Sequence[StoredRecord]) -> Iterat
             wanted = row.topic_id, row.partition, row.share_coordinator.state_epoch
             fitting = (it for it in before if (it.topic_id, it.partition, it.state_epoch) == wanted)
             yield from islice(fitting, 1)
-
-
-def _name(record: Any) -> str:
-    decoded = getattr(record, "key_decoded", None)
-    name = decoded.get("name") if isinstance(decoded, dict) else None
-    return name if isinstance(name, str) else ""
-
-
-def _data(record: Any, part: str) -> Mapping[str, Any]:
-    decoded = getattr(record, f"{part}_decoded", None)
-    data = decoded.get("data") if isinstance(decoded, dict) else None
-    return data if isinstance(data, dict) else {}

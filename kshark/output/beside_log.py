@@ -10,13 +10,14 @@ import msgspec
 from kshark.analysis import InFlightState
 from kshark.output.spans import API, DIM, LABEL, PLAIN, VALUE, WARN, Line
 from kshark.segments import ShareState
+from kshark.segments.replay import STATE_NAMES
 from kshark.units import counted, safe
+from kshark_dissectors.enums import DeliveryState
 
 #: Most ranges in a line.
 _SHOWN: Final = 8
-#: Kafka: RecordState.
-_DONE: Final = (2, 4)
-_STATES: Final = {0: "available", 1: "acquired", 2: "acknowledged", 4: "archived"}
+#: States of records that the start offset passes.
+_DONE: Final = (DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED)
 
 
 class BesideLog(msgspec.Struct, gc=False):
@@ -90,7 +91,7 @@ def _by_log(beside: BesideLog) -> Line:
     if state.deleted:
         return [(f"deleted at offset {state.last_at}", WARN)]
     ranges = [
-        (kept.first_offset, kept.last_offset, _STATES.get(kept.delivery_state, "?"), kept.delivery_count)
+        (kept.first_offset, kept.last_offset, STATE_NAMES.get(kept.delivery_state, "?"), kept.delivery_count)
         for kept in state.batches
     ]
     numbers = (

@@ -7,17 +7,17 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
-from kshark.output.spans import API, CODE, DIM, ERROR, LABEL, PLAIN, VALUE, WARN, Line
+from kshark.output.spans import API, CODE, DIM, ERROR, LABEL, PLAIN, VALUE, WARN, Line, Span
 from kshark.output.text_table import Column, table
 from kshark.output.tree import Trees
 from kshark.segments import SegmentBatch, ShareState
+from kshark.segments.replay import STATE_NAMES
 from kshark.units import counted, moment, number, safe, shortened, size
+from kshark_dissectors.enums import DeliveryState
 
 _MS: Final = 1_000_000
 #: Characters of a text in a record's line.
 _TEXT: Final = 40
-#: Names of delivery states. Kafka: RecordState.
-_STATES: Final = {0: ("available", VALUE), 1: ("acquired", VALUE), 2: ("acknowledged", VALUE), 4: ("archived", ERROR)}
 _RANGES: Final = (
     Column("offsets", right=True),
     Column("records", right=True),
@@ -84,9 +84,15 @@ def _range(first: int, last: int, state: int, delivered: int) -> list[Line | str
     return [
         str(first) if first == last else f"{first}-{last}",
         number(last - first + 1),
-        [_STATES.get(state, (f"state {state}", WARN))],
+        [_state(state)],
         f"×{delivered}",
     ]
+
+
+def _state(state: int) -> Span:
+    if state not in STATE_NAMES:
+        return f"state {state}", WARN
+    return STATE_NAMES[state], ERROR if state == DeliveryState.ARCHIVED else VALUE
 
 
 def _log(stored: SegmentBatch) -> str:

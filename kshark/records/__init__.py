@@ -20,7 +20,7 @@ from kshark.records.counting import make_reader
 from kshark.records.produced import same_records
 from kshark.records.reader import NOTHING_KEPT, Kept, Opening, RecordsReader
 from kshark.records.spans import produced_of, spans_of
-from kshark.records.transactions import aborted_of, transactions_in
+from kshark.records.transactions import transactions_in
 
 __all__ = [
     "NOTHING_KEPT",
@@ -38,7 +38,6 @@ __all__ = [
     "RecordsReader",
     "TransactionBatch",
     "UnknownBatch",
-    "aborted_of",
     "make_reader",
     "produced_of",
     "same_records",

@@ -1,4 +1,4 @@
-"""Find the batches of transactions in a records field, with their markers, and those that were aborted.
+"""Find the batches of transactions in a records field, with their markers.
 
 A transaction's batches lie before its marker, a control batch of the same producer; a producer has one transaction at a
 time (KIP-98). A field may begin inside a transaction and end before its marker.
@@ -7,13 +7,13 @@ time (KIP-98). A field may begin inside a transaction and end before its marker.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from typing import Final
 
 from msgspec import UNSET
 
 from kshark import limits
 from kshark.records.batch import Batch, Record, RecordsField, TransactionBatch
+from kshark.records.loop import VARINT, VARLONG, BrokenRecord, signed
 
 #: The types of markers. Kafka: ControlRecordType.
 ABORT: Final = 0
@@ -23,29 +23,21 @@ RECORDS: Final = -1
 UNREAD: Final = -2
 #: The key of a control record: version and type.
 _KEY: Final = struct.Struct(">hh")
-#: Most bytes of a variable-length integer.
-_LONGEST: Final = 10
-
-Offsets = tuple[int, int]
 
 
 def marker_type(buffer: bytes, start: int, stop: int) -> int:
     """Return the type of the control record at `buffer[start:stop]`; UNREAD if it cannot be read."""
-    position = _after_number(buffer, start, stop)  # the record's length
-    position = None if position is None else position + 1  # attributes
-    for _ in ("timestamp", "offset", "length of the key"):
-        position = None if position is None else _after_number(buffer, position, stop)
-    if position is None or position + _KEY.size > stop:
+    try:
+        _, position = signed(buffer, start, stop, VARINT)  # the record's length
+        _, position = signed(buffer, position + 1, stop, VARLONG)  # the timestamp, after the attributes
+        _, position = signed(buffer, position, stop, VARINT)  # the offset
+        _, position = signed(buffer, position, stop, VARINT)  # the length of the key
+    except BrokenRecord:
+        return UNREAD
+    if position + _KEY.size > stop:
         return UNREAD
     type: int = _KEY.unpack_from(buffer, position)[1]
     return type
-
-
-def _after_number(buffer: bytes, position: int, stop: int) -> int | None:
-    for at in range(position, min(position + _LONGEST, stop)):
-        if buffer[at] < 0x80:
-            return at + 1
-    return None
 
 
 def transactions_in(field: RecordsField) -> list[TransactionBatch]:
@@ -64,16 +56,3 @@ def transactions_in(field: RecordsField) -> list[TransactionBatch]:
 def _opened_type(batch: Batch) -> int:
     key = batch.records[0].key if batch.records and isinstance(batch.records[0], Record) else None
     return int(_KEY.unpack_from(key)[1]) if isinstance(key, bytes) and len(key) >= _KEY.size else UNREAD
-
-
-def aborted_of(batches: Iterable[TransactionBatch]) -> list[Offsets]:
-    """Return the offsets of aborted batches, of all batches of a field in their order."""
-    open_batches: dict[int, list[Offsets]] = {}
-    aborted: list[Offsets] = []
-    for first, last, producer_id, _, type_ in batches:
-        if type_ == RECORDS:
-            open_batches.setdefault(producer_id, []).append((first, last))
-        else:
-            ended = open_batches.pop(producer_id, [])
-            aborted += ended if type_ == ABORT else ()
-    return aborted

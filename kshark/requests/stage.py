@@ -7,7 +7,6 @@ on both sides.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from typing import Final, Literal, NamedTuple
 
@@ -35,9 +34,8 @@ from kshark.model import (
 from kshark.registry import Registry
 from kshark.requests.bodies import Frames as Encoder
 from kshark.requests.bodies import Header
+from kshark.requests.connections import connection_of
 
-#: Broker, client, and numbers that make it unique: SocketServer, ServerConnectionId.
-_CONNECTION: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)((?:-\d+)+)$")
 _CLIENT: Final[Side] = 0
 _BROKER: Final[Side] = 1
 _NULL: Final = b"null"
@@ -227,12 +225,11 @@ class LoggedRequests:
 
 
 def _ends(connection: str) -> Ends:
-    """Return client and broker of a connection: `127.0.0.1:9092-127.0.0.1:53294-0-4`."""
-    match = _CONNECTION.match(connection)
-    if match is None:
+    """Return client and broker of a connection."""
+    parts = connection_of(connection)
+    if parts is None:
         return Ends(connection, "broker")
-    broker, broker_port, client, client_port, _ = match.groups()
-    return Ends(f"{_host(client)}:{client_port}", f"{_host(broker)}:{broker_port}")
+    return Ends(f"{_host(parts.client)}:{parts.client_port}", f"{_host(parts.broker)}:{parts.broker_port}")
 
 
 def _host(host: str) -> str:

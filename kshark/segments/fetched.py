@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import UNSET
-
-from kshark.api_keys import FETCH
+from kshark.embedded.decoded import decoded_name, fetched_batches
 from kshark.model import Message, Weird
-from kshark.records import RecordsField
 from kshark.segments.reading import weirds_of
 from kshark.segments.replay import SHARE_STATE_TOPIC, ShareReplay, ShareState
 from kshark.segments.stored import SegmentBatch
@@ -31,33 +28,20 @@ class FetchedLog:
 
     def feed(self, response: Message) -> Iterator[Weird]:
         """Take a response; yield what contradicts the records before it."""
-        body: Any = response.body
-        topics = getattr(body, "responses", UNSET)
-        if response.api_key != FETCH or topics is UNSET or topics is None:
-            return
-        for partition in (partition for topic in topics for partition in topic.partitions or ()):
-            records = getattr(partition, "records", None)
-            if isinstance(records, RecordsField) and records.batches is not UNSET:
-                yield from self._partition(partition.partition_index, records.batches, response)
-
-    def states(self) -> list[ShareState]:
-        """Return the state of each share partition."""
-        return [*self._replay.states()]
-
-    def _partition(self, partition: int, batches: Any, response: Message) -> Iterator[Weird]:
-        for batch in batches:
+        for partition, batch in fetched_batches(response):
             if not _holds_states(batch) or batch.base_offset < self._next.get(partition, 0):
                 continue
-            self._next[partition] = batch.base_offset + batch.last_offset_delta + 1
+            self._next[partition] = batch.base_offset + getattr(batch, "last_offset_delta", 0) + 1
             stored = SegmentBatch(f"packet {response.packet}", 0, SHARE_STATE_TOPIC, partition, batch)
             self._replay.feed(stored)
             self.batches += 1
             yield from weirds_of([stored])
 
+    def states(self) -> list[ShareState]:
+        """Return the state of each share partition."""
+        return [*self._replay.states()]
+
 
 def _holds_states(batch: Any) -> bool:
     """True if the batch has records of `__share_group_state`: topics are known by their ids only, which may be new."""
-    for record in batch.records:
-        decoded = getattr(record, "key_decoded", None)
-        return isinstance(decoded, dict) and decoded.get("name") in _KEYS
-    return False
+    return any(decoded_name(record, "key") in _KEYS for record in batch.records)

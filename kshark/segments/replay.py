@@ -19,15 +19,17 @@ from kshark.offset_ranges import OffsetRanges
 from kshark.records.faults import BatchFault, attach
 from kshark.segments.placing import Placing, key_hash
 from kshark.segments.stored import SegmentBatch
+from kshark_dissectors.enums import DeliveryState
 
 SHARE_STATE_TOPIC: Final = "__share_group_state"
 _SNAPSHOT: Final = 0
 _UPDATE: Final = 1
+STATE_NAMES: Final = {state.value: state.name.lower() for state in DeliveryState}
 _LOWEST: Final = -(1 << 63)
 
 
 class StateRange(NamedTuple):
-    """Records with one state: 0 available, 2 acknowledged, 4 archived."""
+    """Records with one state (DeliveryState, by STATE_NAMES in words)."""
 
     first_offset: int
     last_offset: int

@@ -5,12 +5,12 @@ Kafka: CoordinatorRecordType, ShareCoordinatorShard, TransactionLog.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
 
+from kshark.embedded.decoded import decoded_fields, decoded_name
 from kshark.records import AnyRecord
 from kshark.tables.blocks import Row
 from kshark.tables.columns import API, CORRELATION, GROUP, MEMBER, PARTITION, TOPIC_ID, Column, table
@@ -22,18 +22,11 @@ LOGS: Final = frozenset({"__consumer_offsets", "__share_group_state", "__transac
 _EPOCHS: Final = ("member_epoch", "epoch", "assignment_epoch", "generation", "producer_epoch")
 
 
-def _data(record: AnyRecord, part: str) -> Mapping[str, Any]:
-    """Return the decoded fields of a record's key or value; none if it was not decoded."""
-    decoded = getattr(record, f"{part}_decoded", None)
-    data = decoded.get("data") if isinstance(decoded, dict) else None
-    return data if isinstance(data, dict) else {}
-
-
 def _of(part: str, *names: str) -> Reader:
     """Read the first of these fields that a record's key or value has."""
 
     def read(record: AnyRecord) -> Any:
-        data = _data(record, part)
+        data = decoded_fields(record, part)
         return next((data[name] for name in names if data.get(name) is not None), None)
 
     return made(read, "record")
@@ -41,14 +34,12 @@ def _of(part: str, *names: str) -> Reader:
 
 def _type(record: AnyRecord) -> str | None:
     """Return Kafka's name of the record's type; null for one that no release has."""
-    decoded = getattr(record, "key_decoded", None)
-    name = decoded.get("name") if isinstance(decoded, dict) else None
-    return name.removesuffix("Key") if isinstance(name, str) else None
+    return decoded_name(record, "key").removesuffix("Key") or None
 
 
 def _topic_id(record: AnyRecord) -> Any:
     """Return the topic id: a share partition's key has it, newer commits have it in the value."""
-    return _data(record, "key").get("topic_id") or _data(record, "value").get("topic_id")
+    return decoded_fields(record, "key").get("topic_id") or decoded_fields(record, "value").get("topic_id")
 
 
 def _is_tombstone(record: AnyRecord) -> bool:
@@ -59,7 +50,7 @@ def _json(part: str) -> Reader:
     """Read a decoded key or value as JSON; bytes are base64."""
 
     def read(record: AnyRecord) -> str | None:
-        data = _data(record, part)
+        data = decoded_fields(record, part)
         return msgspec.json.encode(data).decode() if data else None
 
     return made(read, "record")

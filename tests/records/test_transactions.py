@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 
 import pytest
 
-from kshark.records import Kept, Record, aborted_of, make_reader, transactions_in
+from kshark.records import Kept, Record, TransactionBatch, make_reader, transactions_in
+from kshark.records.transactions import RECORDS
 from kshark.records.writer import write_batch
 
 ABORT, COMMIT = 0, 1
@@ -20,6 +22,19 @@ def data(first: int, last: int, producer: int = 7, *, transactional: bool = True
 def marker(offset: int, type: int, producer: int = 7, **header: int) -> bytes:
     record = Record(offset, 0, struct.pack(">hh", 0, type), struct.pack(">hi", 0, 1), ())
     return write_batch([record], base_offset=offset, producer_id=producer, control=True, transactional=True, **header)
+
+
+def aborted_of(batches: Iterable[TransactionBatch]) -> list[tuple[int, int]]:
+    """The offsets of aborted batches, of all batches of a field in their order."""
+    waiting: dict[int, list[tuple[int, int]]] = {}
+    found: list[tuple[int, int]] = []
+    for first, last, producer_id, _, type_ in batches:
+        if type_ == RECORDS:
+            waiting.setdefault(producer_id, []).append((first, last))
+        else:
+            ended = waiting.pop(producer_id, [])
+            found += ended if type_ == ABORT else ()
+    return found
 
 
 def aborted(field: bytes) -> list[tuple[int, int]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from kshark.embedded.decoded import decoded
 from kshark.embedded.opening import read_body
-from kshark.groups.classic import decoded
 from kshark.schema import Layout
 from kshark_dissectors.embedded.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
 

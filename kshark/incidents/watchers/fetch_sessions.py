@@ -16,7 +16,7 @@ from kshark import limits
 from kshark.analysis.facts.bases import ANSWER_RECEIVED, NO_CONNECTION, Limit
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import next_epoch
-from kshark.analysis.facts.reading import is_whole, record_spans
+from kshark.analysis.facts.reading import is_whole, record_spans, topic_key
 from kshark.analysis.rules.rule import NOTES, NOTES_TOO, Rule, Verdict
 from kshark.api_keys import FETCH
 from kshark.endpoints import host_of
@@ -260,13 +260,13 @@ class FetchSessions(SeriesWatcher):
         for topic in (*(body.topics or ()), *(body.forgotten_topics_data or ())):
             for partition in topic.partitions or ():
                 number = partition if isinstance(partition, int) else partition.partition
-                session.reached.pop((_topic(topic), number), None)
+                session.reached.pop((topic_key(topic), number), None)
         over: list[Incident] = []
         for topic in answer.responses or ():
             for row in topic.partitions or ():
                 spans = record_spans(row.records)
                 if not row.error_code and isinstance(spans, list) and spans and spans[0][2] != UNREAD:
-                    over += self._reached(session, exchange, (_topic(topic), row.partition_index), spans[0][0])
+                    over += self._reached(session, exchange, (topic_key(topic), row.partition_index), spans[0][0])
         return over
 
     def _reached(self, session: _Session, exchange: Exchange, key: tuple[str, int], offset: int) -> Iterable[Incident]:
@@ -465,12 +465,6 @@ def _used(exchange: Exchange, epoch: int | None = None) -> _Used:
         None if response is None else response.packet,
         witness_of(exchange),
     )
-
-
-def _topic(topic: Any) -> str:
-    """Return the id or the name of a topic."""
-    topic_id = getattr(topic, "topic_id", UNSET)
-    return str(topic.topic if topic_id is UNSET else topic_id)
 
 
 def _repeated(last: _Used, request: Message, epoch: int) -> _Reason:

@@ -7,7 +7,7 @@ import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec import UNSET, Struct
 
@@ -30,6 +30,7 @@ from kshark.api_keys import (
 from kshark.groups import GroupKey, Groups
 from kshark.groups.groups import TOPIC_CHANGES
 from kshark.groups.rebalances import Party, Rebalance
+from kshark.groups.rebalances.listing import Trigger
 from kshark.groups.rebalances.sentences import trigger_of, wait_of
 from kshark.incidents.due import Due
 from kshark.incidents.incident import Incident, Where, witness_of
@@ -55,18 +56,8 @@ _NUMBERS: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
 _BEATS: Final = frozenset({HEARTBEAT, CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT})
 #: Triggers that are a member's end.
 _ENDS: Final = frozenset({"leave", "poll_too_late", "expired", "gone"})
-_TRIGGERS: Final = (
-    "join",
-    "leave",
-    "poll_too_late",
-    "expired",
-    "gone",
-    "subscription",
-    "topics",
-    "rejoin",
-    "not_synced",
-    "unknown",
-)
+#: Triggers of a rebalance that is not the second half of another one.
+_TRIGGERS: Final[tuple[str, ...]] = tuple(trigger for trigger in get_args(Trigger) if trigger != "revocation")
 
 REBALANCE: Final = Rule(
     number=148,
