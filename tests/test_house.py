@@ -35,6 +35,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "kshark.endpoints",
         "kshark.ring",
         "kshark.offset_ranges",
+        "kshark.recent",
         "kshark.units",
     ),
     (

@@ -255,7 +255,9 @@ CAUSES: Final[Mapping[E, tuple[Cause, ...]]] = {
     E.UNKNOWN_TOPIC_ID: (Cause(_ACKNOWLEDGE, _PART, "a topic id that is zero or not in the metadata"),),
     E.FETCH_SESSION_TOPIC_ID_ERROR: (
         Cause(
-            _READ, _TOP, "a session that began with topic names goes on with ids (version 13 and later), or the reverse"
+            _READ,
+            _TOP,
+            "a session that began with topic names continues with ids (version 13 on), or the reverse",
         ),
     ),
     E.FENCED_MEMBER_EPOCH: (

@@ -401,7 +401,7 @@ KIPS: Final[Mapping[int, Kip]] = {
         (E.FEATURE_UPDATE_FAILED,),
     ),
     588: Kip(
-        "A fenced producer is told apart from one with an old epoch",
+        "A fenced producer has another error than one with an old epoch",
         (("2.7", _NEW),),
         {
             A.INIT_PRODUCER_ID: ("4+", ""),

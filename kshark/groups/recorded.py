@@ -29,7 +29,7 @@ _MS: Final = 1_000_000
 
 
 class RecordedChanges:
-    """Collect records about share groups from Fetch responses, each once whoever fetches it.
+    """Collect records about share groups from Fetch responses, each once, however many fetch it.
 
     Records must be decoded; without that there are none. Above limits.GROUP_RECORDS the oldest are forgotten.
     """

@@ -3,7 +3,6 @@ KIP-932, KIP-1240)."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from kshark import limits
 from kshark.analysis import Moment
 from kshark.api_keys import ALTER_CONFIGS, DESCRIBE_CONFIGS
 from kshark.groups.listed import GroupSetting, GroupType, SettingSource
+from kshark.recent import Recent
 from kshark_dissectors.enums import ConfigOperation, ConfigResourceType, ConfigSource
 
 #: Settings of groups for which each broker has one of the same name after this prefix, for groups without their own.
@@ -39,13 +39,13 @@ class GroupSettings:
 
     def __init__(self) -> None:
         #: By group and name; None: unknown.
-        self._groups: OrderedDict[str, dict[str, GroupSetting | None]] = OrderedDict()
+        self._groups: Recent[str, dict[str, GroupSetting | None]] = Recent(dict, "GROUPS")
         #: By address: what a broker's DescribeConfigs shows.
         self._brokers: dict[str, dict[str, GroupSetting | None]] = {}
 
     def of(self, group_id: str, type: GroupType | None) -> list[GroupSetting]:
         """Return the settings of a group by name: its own, and of those it has not set itself the ones of its type."""
-        known = {**dict(self._defaults()), **self._groups.get(group_id, {})}
+        known = {**dict(self._defaults()), **(self._groups.get(group_id) or {})}
         return [
             setting
             for name, setting in sorted(known.items())
@@ -71,7 +71,7 @@ class GroupSettings:
 
     def _describe(self, resource: Any, at: Moment, broker: str) -> None:
         if resource.resource_type == ConfigResourceType.GROUP and resource.resource_name:
-            settings = self._of(resource.resource_name)
+            settings = self._groups.of(resource.resource_name)
             for config in resource.configs or ():
                 source: SettingSource = "group" if _is_own(config) else "default"
                 _put(settings, GroupSetting(config.name, config.value, source, at.packet, at.time_ns))
@@ -88,7 +88,7 @@ class GroupSettings:
                 _put(settings, GroupSetting(name, config.value, "broker", at.packet, at.time_ns))
 
     def _alter(self, resource: Any, at: Moment, *, is_done: bool, replaces: bool) -> None:
-        settings, configs = self._of(resource.resource_name), resource.configs or ()
+        settings, configs = self._groups.of(resource.resource_name), resource.configs or ()
         changed = {config.name for config in configs} | ({*settings, *_HAVE_DEFAULT} if replaces else set())
         if not is_done:
             settings.update(dict.fromkeys(sorted(changed)[:_MOST]))
@@ -98,13 +98,6 @@ class GroupSettings:
         for config in configs:
             if getattr(config, "config_operation", ConfigOperation.SET) == ConfigOperation.SET:
                 _put(settings, GroupSetting(config.name, config.value, "group", at.packet, at.time_ns))
-
-    def _of(self, group_id: str) -> dict[str, GroupSetting | None]:
-        settings = self._groups.setdefault(group_id, {})
-        self._groups.move_to_end(group_id)
-        if len(self._groups) > limits.GROUPS:
-            self._groups.popitem(last=False)
-        return settings
 
     def _defaults(self) -> Iterator[tuple[str, GroupSetting]]:
         """Yield what the brokers have for groups without their own setting, unless two brokers differ."""

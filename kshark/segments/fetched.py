@@ -15,7 +15,7 @@ _KEYS = ("ShareSnapshotKey", "ShareUpdateKey")
 
 
 class FetchedLog:
-    """The states of share partitions by the batches in Fetch responses, each batch once whoever fetches it.
+    """The states of share partitions by the batches in Fetch responses, each once, however many fetch it.
 
     Records must be decoded. `batches`: the number of replayed batches.
     """

@@ -298,7 +298,7 @@ class Transactions:
                     first = last + 1
 
     def _open(self, place: Place, batch: TransactionBatch, request: Message, response: Message) -> None:
-        """Take a batch of a Produce: it begins a transaction, or goes on with one."""
+        """Take a batch of a Produce: it begins a transaction, or continues one."""
         first, last, producer_id, epoch, _ = batch
         transactional_id = getattr(request.body, "transactional_id", None)
         producer = self._producer(producer_id, transactional_id if transactional_id is not UNSET else None, request)

@@ -25,7 +25,7 @@ from kshark.analysis.states.tables import CONSUMER
 
 
 def used_by_two(situation: MemberSituation) -> Argument | None:
-    """Another host used the member id since: which of them is right cannot be told."""
+    """Another host used the member id since: the capture does not show which of them is right."""
     step, last = situation.step, situation.member.last
     if last is None or last.connection.host == step.connection.host:
         return None

@@ -11,9 +11,10 @@ from kshark.analysis.rules import RuleBook
 from kshark.analysis.runners.coverage import CoverageCounter
 from kshark.analysis.runners.runner import Runner
 from kshark.analysis.runners.verdict import Verdict
-from kshark.analysis.states.generation.state import Instance, Kept, Numbered, Using
+from kshark.analysis.states.generation.state import Instance, Numbered, Using
 from kshark.analysis.states.tables import GENERATION
 from kshark.model import Message
+from kshark.recent import Recent
 
 
 class GenerationRunner:
@@ -22,10 +23,10 @@ class GenerationRunner:
     def __init__(self, book: RuleBook, counter: CoverageCounter | None = None) -> None:
         self.apis: Final = GENERATION.apis
         self._runner = Runner(book, counter)
-        self._members: Kept[Numbered] = Kept(Numbered)
-        self._instances: Kept[Instance] = Kept(Instance)
+        self._members: Recent[tuple[int, str | None, str | None], Numbered] = Recent(Numbered, "SESSIONS")
+        self._instances: Recent[tuple[int, str | None, str], Instance] = Recent(Instance, "SESSIONS")
         #: The last answer that gave a generation, by group.
-        self._groups: Kept[list[Use]] = Kept(list)
+        self._groups: Recent[tuple[int, str | None], list[Use]] = Recent(list, "SESSIONS")
 
     def look(self, request: Message, response: Message | None, connection: ConnectionFacts | None) -> Sequence[Verdict]:
         """Return the verdicts on a request of one or several members."""

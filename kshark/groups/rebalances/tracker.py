@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
-from kshark import limits
 from kshark.analysis import Moment
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 from kshark.groups.rebalances import generations
@@ -14,6 +12,7 @@ from kshark.groups.rebalances.generations import ClassicRebalances
 from kshark.groups.rebalances.listing import Rebalance
 from kshark.groups.rebalances.rows import Rows
 from kshark.groups.table import Group, GroupExchange, GroupTable
+from kshark.recent import Recent
 
 _EPOCHS: Final = frozenset({CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT})
 #: APIs of members of groups.
@@ -34,7 +33,7 @@ class Rebalances:
     messages for longest are forgotten."""
 
     def __init__(self) -> None:
-        self._groups: OrderedDict[str, _Followed] = OrderedDict()
+        self._groups: Recent[str, _Followed] = Recent(_Followed, "GROUPS")
 
     def take(self, table: GroupTable, exchange: GroupExchange) -> None:
         """Take an exchange of any API."""
@@ -44,12 +43,7 @@ class Rebalances:
         group = table.groups.get(getattr(exchange.request, "group_id", None) or "")
         if group is None or (not is_epochs and group.latest.type not in ("classic", None)):
             return
-        followed = self._groups.get(group.group_id)
-        if followed is None:
-            followed = self._groups[group.group_id] = _Followed()
-            if len(self._groups) > limits.GROUPS:
-                self._groups.popitem(last=False)
-        self._groups.move_to_end(group.group_id)
+        followed = self._groups.of(group.group_id)
         (followed.epochs if is_epochs else followed.classic).take(table, group, exchange)
 
     def alive(self, group_id: str, member_id: str, at: Moment) -> None:

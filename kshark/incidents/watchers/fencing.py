@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, field
 
-from kshark import limits
 from kshark.analysis.facts.bases import AT_MOST, Limit
 from kshark.analysis.facts.clock import PacketTime
 from kshark.analysis.facts.reading import is_whole
@@ -22,6 +21,7 @@ from kshark.incidents.sentences import client_id_of, seconds
 from kshark.incidents.series import Case, SeriesWatcher, client_of
 from kshark.incidents.watcher import NOTHING, Awaited
 from kshark.model import Exchange, Message, Witness
+from kshark.recent import Recent
 from kshark_dissectors.enums import ApiKey, ErrorCode
 
 #: INVALID_PRODUCER_EPOCH, PRODUCER_FENCED.
@@ -87,7 +87,7 @@ class Fencing(SeriesWatcher):
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
         super().__init__(scene, due)
-        self._producers: OrderedDict[tuple[int, str], _Producer] = OrderedDict()
+        self._producers: Recent[tuple[int, str], _Producer] = Recent(_Producer, "RETRYING")
 
     def exchange(self, exchange: Exchange) -> Iterable[Incident]:
         request, response = exchange.request, exchange.response
@@ -98,11 +98,7 @@ class Fencing(SeriesWatcher):
         if not asked.transactional_id or answer.error_code:
             return NOTHING
         key = self.scene.cluster_of(exchange.flow), asked.transactional_id
-        producer = self._producers.setdefault(key, _Producer())
-        self._producers.move_to_end(key)
-        if len(self._producers) > limits.RETRYING:
-            self._producers.popitem(last=False)
-        producer.inits.append(
+        self._producers.of(key).inits.append(
             _Init(
                 _owner(exchange, request),
                 client_of(exchange),
@@ -130,12 +126,12 @@ class Fencing(SeriesWatcher):
 
     def _case(self, exchange: Exchange, request: Message, transactional_id: str | None, codes: tuple[int, ...]) -> Case:
         named = f" with transactional id {transactional_id}" if transactional_id else ""
-        told = " and ".join(f"{ErrorCode(code).name} ({code})" for code in dict.fromkeys(codes))
+        errors = " and ".join(f"{ErrorCode(code).name} ({code})" for code in dict.fromkeys(codes))
         who = f"broker {exchange.flow.broker} refused {request.api} of {client_of(exchange)}{named}"
         facts, case = self._reason(exchange, request, transactional_id)
         return Case(
             PRODUCER_FENCED,
-            f"{who}, {told}: {facts}",
+            f"{who}, {errors}: {facts}",
             case.cause,
             case.verdict,
             case.because,

@@ -6,7 +6,7 @@ higher epoch begins at sequence 0.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +24,7 @@ from kshark.incidents.scene import Scene
 from kshark.incidents.series import Case, SeriesWatcher, client_of, without_bodies
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent
 from kshark.model import Exchange, Gap, Witness
+from kshark.recent import Recent
 from kshark.records import ProducedBatch, same_records
 from kshark.records.batch import TRANSACTIONAL
 from kshark.units import counted
@@ -133,7 +134,7 @@ class Producers(SeriesWatcher):
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
         super().__init__(scene, due)
-        self._chains: OrderedDict[_Place, _Chain] = OrderedDict()
+        self._chains: Recent[_Place, _Chain] = Recent(_Chain, "SESSIONS")
         #: Hosts whose connections lack bytes. Beyond limits.LOSSY_HOSTS every host counts as one.
         self._lossy: set[str] = set()
 
@@ -163,10 +164,7 @@ class Producers(SeriesWatcher):
         return over
 
     def _answered(self, place: _Place, sent: _Sent) -> Iterable[Incident]:
-        chain = self._chains.setdefault(place, _Chain())
-        self._chains.move_to_end(place)
-        if len(self._chains) > limits.SESSIONS:
-            self._chains.popitem(last=False)
+        chain = self._chains.of(place)
         incidents: list[Incident] = []
         if sent.error == _OUT_OF_ORDER and sent.first >= 0:
             incidents += self._out_of_order(place, chain, sent)

@@ -26,6 +26,7 @@ from kshark.incidents.sentences import listed, seconds, span
 from kshark.incidents.series import client_of
 from kshark.incidents.watcher import NOTHING, Awaited, Watcher
 from kshark.model import Exchange, Flow, Message, Witness
+from kshark.recent import Recent
 from kshark_dissectors.enums import ApiKey, IsolationLevel
 
 _MS: Final = 1_000_000
@@ -113,7 +114,7 @@ class HangingTransactions(Watcher):
         self._clusters: defaultdict[int, Transactions] = defaultdict(Transactions)
         #: By cluster and producer id: the connection of its last Produce, and the partitions of its transaction.
         self._flows: OrderedDict[tuple[int, int], Flow] = OrderedDict()
-        self._added: OrderedDict[tuple[int, int], set[tuple[str, int]]] = OrderedDict()
+        self._added: Recent[tuple[int, int], set[tuple[str, int]]] = Recent(set, "RETRYING")
         self._stable: OrderedDict[tuple[int, Place], _Stable] = OrderedDict()
         #: By partition: the share groups that fetch it, with the highest offset that each has acquired.
         self._groups: OrderedDict[tuple[int, Place], dict[str, int]] = OrderedDict()
@@ -158,11 +159,7 @@ class HangingTransactions(Watcher):
         return NOTHING
 
     def _put(self, cluster: int, producer_id: int, partition: tuple[str, int]) -> None:
-        key = cluster, producer_id
-        partitions = self._added.setdefault(key, set())
-        self._added.move_to_end(key)
-        if len(self._added) > limits.RETRYING:
-            self._added.popitem(last=False)
+        partitions = self._added.of((cluster, producer_id))
         if len(partitions) < limits.TOPICS_OF_CONNECTION:
             partitions.add(partition)
 
@@ -170,7 +167,7 @@ class HangingTransactions(Watcher):
         """Take the end of a producer's transaction."""
         asked, answer = request.body, response.body
         if not getattr(answer, "error_code", 0):
-            self._added.pop((cluster, getattr(asked, "producer_id", -1)), None)
+            self._added.forget((cluster, getattr(asked, "producer_id", -1)))
         return self._learn(exchange, cluster, request, response)
 
     def _mark(self, exchange: Exchange, cluster: int, request: Message, response: Message) -> Iterable[Incident]:
@@ -272,7 +269,7 @@ class HangingTransactions(Watcher):
         if open_.ended is not None:
             return "no_marker"
         name = self._name(place[0])
-        added = self._added.get((cluster, open_.producer.producer_id), ())
+        added = self._added.get((cluster, open_.producer.producer_id)) or ()
         if open_.producer.timeout_ms is not None and name != place[0] and (name, place[1]) not in added:
             return "not_added"
         return "not_aborted"

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
 
-from kshark import limits
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.generations import FENCED_INSTANCE_ID, Use
 from kshark.analysis.facts.known import ALWAYS, NOTHING_HIDDEN, Known
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.tables.member import GENERATION
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, LEAVE_GROUP
-
-_Kept = TypeVar("_Kept")
 
 
 @dataclass(slots=True, eq=False)
@@ -61,25 +55,6 @@ class Instance:
             if self.holder is not None and self.holder.member_id != use.member_id:
                 self.before = self.holder
             self.holder = use
-
-
-class Kept(Generic[_Kept]):
-    """Values by key. The least recently used one is forgotten first."""
-
-    def __init__(self, make: Callable[[], _Kept]) -> None:
-        self._make: Final = make
-        self._values: OrderedDict[Any, _Kept] = OrderedDict()
-
-    def of(self, key: Any) -> _Kept:
-        """Return the value of a key; a new one if there is none."""
-        value = self._values.get(key)
-        if value is None:
-            value = self._values[key] = self._make()
-            if len(self._values) > limits.SESSIONS:
-                self._values.popitem(last=False)
-        else:
-            self._values.move_to_end(key)
-        return value
 
 
 @dataclass(slots=True, eq=False)
