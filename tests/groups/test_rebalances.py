@@ -312,6 +312,25 @@ def test_members_of_a_consumer_group_leave_and_change_their_subscription() -> No
     assert causes(talk)[2:] == [("subscription", "b"), ("leave", "b")]
 
 
+def test_a_member_that_leaves_and_comes_back_is_noted_where_it_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its join before is in the same packet, and is not what it came back from."""
+    talk = Conversation()
+    a, b = talk.member("a", joined=False), talk.member("b", connection=talk.connection(host="10.0.0.2"), joined=False)
+    joins(a, 1, 0, 1)
+    asked, data = [], bytearray()
+    with monkeypatch.context() as patch:
+        patch.setattr(b.connection.tcp, "client", lambda part: data.extend(part) or [])
+        asked += [consumer(b, 0, subscribed_topic_names=["t"], topic_partitions=[]), consumer(b, -1)]
+    asked[0].packets = asked[1].packets = b.connection.tcp.client(bytes(data))
+    asked[0].given(2, assignment=handed(0))
+    asked[1].given(-1)
+    consumer(a, 1).given(3)
+    talk.pause(4)
+    joins(b, 4)
+    back = [(row.trigger, row.returned_ns is not None) for row in rebalances(talk)]
+    assert back == [("join", False), ("join", False), ("leave", True), ("join", False)]
+
+
 def test_a_session_of_a_consumer_group_expires() -> None:
     talk = Conversation()
     a, b = two(talk)

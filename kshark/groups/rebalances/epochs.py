@@ -132,7 +132,7 @@ class EpochRebalances:
         if left is not None:
             self._back = left.packet, at.time_ns
             for row in self._rows.kept:
-                if row.packet == left.packet:
+                if row.packet == left.packet and row.trigger == "leave":  # one packet may hold a join, too
                     row.returned_ns = at.time_ns
 
     def _emptied(self, group: Group, at: Moment) -> None:
@@ -288,7 +288,7 @@ class EpochRebalances:
             begun.by,
             begun.reason,
             one.others,
-            self._back[1] if self._back[0] == begun.since.packet else None,
+            self._back[1] if self._back[0] == begun.since.packet and begun.trigger == "leave" else None,
             one.is_lossy,
             members=len(group.present),
             waited_for=longest_first([*self._waits(group, one)]),
