@@ -43,7 +43,7 @@ def fetched() -> None:
             )
             for release in RELEASES
         ),
-        pytest.param(Plan("4.3.1", 2, 60, room=1, scenarios=True), id="4.3.1 with room for 1"),
+        pytest.param(Plan("4.3.1", 2, 60, room=1, scenarios=True), id="4.3.1 with room for 1", marks=pytest.mark.slow),
     ],
 )
 def test_brokers_answer_as_foretold(plan: Plan, tmp_path: Path) -> None:

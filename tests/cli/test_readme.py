@@ -14,6 +14,7 @@ from tests.shared import CAPTURES
 
 
 @pytest.mark.sweep
+@pytest.mark.slow
 def test_adding_a_command_as_the_page_says(tmp_path: Path) -> None:
     command, row = blocks("kshark/cli/README.md")
     copy = project(tmp_path)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 OPTIONS = JUDGED
 NAMES = sorted(path.name for path in CAPTURES.glob("*.pcap*"))
 #: Of each kind some; those of all captures as one are all.
-SOME = sorted(Random(2).sample(NAMES, 12))
+SOME = sorted(Random(2).sample(NAMES, 6))
 OTHERS = [name for name in NAMES if name not in SOME]
 
 

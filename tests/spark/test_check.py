@@ -121,6 +121,7 @@ def test_a_member_with_most_of_the_exchanges_is_named(
     ]
 
 
+@pytest.mark.slow
 def test_a_member_with_half_of_the_requests_is_judged_as_by_one_process(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

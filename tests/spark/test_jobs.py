@@ -23,7 +23,7 @@ from kshark_spark.java import find_java
 from tests.cli.command import runner
 from tests.output.querying import in_duckdb, needs_duckdb, rows
 from tests.patience import PATIENCE_S
-from tests.shared import CAPTURES, ROOT, SHARED, every, shared
+from tests.shared import CAPTURES, ROOT, SHARED, every, sample_of, shared
 from tools import dbt_models
 
 jinja2 = pytest.importorskip("jinja2", reason="jinja2 is not installed")
@@ -162,7 +162,7 @@ def unshared(quick_spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Tabl
 # -- Spark, DuckDB and dbt
 
 
-@pytest.mark.parametrize("result", RESULTS)
+@pytest.mark.parametrize("result", sample_of(RESULTS, 3, seed=1))
 def test_spark_and_duckdb_give_the_same_rows(bundled: Tables, result: str) -> None:
     found, expected = bundled.result(result), bundled.in_duckdb(result)
     assert found.num_rows > 0

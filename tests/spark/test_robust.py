@@ -66,6 +66,7 @@ def test_a_worker_s_python_without_pyarrow(tmp_path: Path) -> None:
     assert says(done, f"a worker's Python lacks pyarrow; install kshark there: {python} -m pip install"), done.stderr
 
 
+@pytest.mark.slow
 def test_a_worker_s_python_that_is_not_there(tmp_path: Path) -> None:
     done = kshark_spark("check", EPOCHS, *HERE, "--conf", f"spark.pyspark.python={tmp_path}/python")
     assert says(done, f"a worker cannot start {tmp_path}/python; name a Python that exists there"), done.stderr
@@ -120,6 +121,7 @@ def test_a_worker_is_killed() -> None:
     assert says(done, f"{capture}: the process that read it was killed (out of memory, or by a crash)"), done.stderr
 
 
+@pytest.mark.slow
 @needs_proc
 def test_spark_itself_is_killed() -> None:
     capture = CAPTURES / "produce-mix.pcap"

@@ -251,6 +251,7 @@ def test_findings_of_small_conversations_are_those_of_one_process(spark: Any, tm
         assert (checked[made.__name__].findings, checked[made.__name__].observed) == (expected, seen), made
 
 
+@pytest.mark.slow
 def test_no_column_tells_of_releases_and_addresses(spark: Any, tmp_path: Path) -> None:
     """The screen lets both pass; what is found of them, other events show."""
     from kshark_spark.screen import screened

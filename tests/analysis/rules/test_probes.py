@@ -76,9 +76,10 @@ def test_spark_leaves_nobody_out_for_such_a_rule(probe: Rule) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("probes", "exported"),
-    [pytest.param(PROBES, False, marks=pytest.mark.slow), (PROBES[:-1], True)],
+    [(PROBES, False), (PROBES[:-1], True)],
     ids=["from captures", "from tables with a screen"],
 )
 def test_every_engine_reports_the_same_steps(
