@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from kshark.cli.check import EXIT_CODES
-from kshark.cli.described import Command, Option, commands, described
-from kshark_spark.cli import COMMANDS as OF_SPARK
-from kshark_spark.cli import EXAMPLES, parser_of
+from kshark.cli.described import Command, Option, commands
+from kshark_spark.cli import described_commands
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "man"
 _ENVIRONMENT: Final = (
@@ -44,7 +43,6 @@ class Program:
 
 def programs() -> list[Program]:
     """Return the programs of the package."""
-    of_spark = [described(name, about, parser_of(name), EXAMPLES[name]) for name, about in OF_SPARK.items()]
     return [
         Program(
             "kshark",
@@ -85,7 +83,7 @@ def programs() -> list[Program]:
                 "a folder of them, or the folder of tables of an earlier export (it has manifest.json).",
                 "It needs Java 17 or newer, in JAVA_HOME or PATH.",
             ),
-            of_spark,
+            described_commands(),
             3,
             (
                 ("0", "the captures were judged, and nothing is wrong"),
@@ -134,8 +132,13 @@ def _lines(program: Program) -> Iterator[str]:
     yield from (".SH SEE ALSO", ", ".join(f"\\fB{_text(name)}\\fR(1)" for name in program.see))
 
 
+def _word(argument: Option) -> str:
+    """Return an argument as in a synopsis."""
+    return f"[{argument.metavar}]" if argument.is_optional else argument.metavar
+
+
 def _command(program: str, command: Command, shared: Iterable[Option]) -> Iterator[str]:
-    words = [f"[{it.metavar}]..." if it.is_repeated else it.metavar for it in command.arguments]
+    words = [_word(it) + "..." * it.is_repeated for it in command.arguments]
     yield f".SS {_text(' '.join((program, command.name, '[OPTION]...', *words)))}"
     yield _text(command.about[0].upper() + command.about[1:] + ".")
     yield from _options(argument for argument in command.arguments if argument.about)

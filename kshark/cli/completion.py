@@ -1,4 +1,5 @@
-"""`kshark completion`: a script that completes commands, options and their values in bash or zsh.
+"""`kshark completion`: a script that completes commands, options and their values in bash or zsh; `kshark-spark
+completion` uses it, too.
 
 The script holds all words, so that the Tab key starts no Python.
 """
@@ -29,14 +30,28 @@ def arguments(parser: Parser) -> None:
 
 
 def run(args: Namespace) -> int:
-    from kshark.cli.described import VALUES, commands
+    from kshark.cli.described import commands
 
-    kinds = {kind: [*values()] for kind, values in VALUES.items()}
-    Sink(sys.stdout).text(_SCRIPTS[args.shell]([*commands()], kinds))
+    write("kshark", [*commands()], args.shell, default="check")
     return 0
 
 
+def write(program: str, commands: list[Command], shell: str, *, default: str | None) -> None:
+    """Write the script for a program to stdout. `default` is the command of `PROGRAM FILE`, None without one."""
+    from kshark.cli.described import VALUES
+
+    used = {option.kind for command in commands for option in (*command.options, *command.arguments)}
+    kinds = {kind: [*values()] for kind, values in VALUES.items() if kind in used}
+    Sink(sys.stdout).text(_SCRIPTS[shell](program, commands, kinds, default))
+
+
 Kinds = dict[str, list[str]]
+
+
+def _function(program: str) -> str:
+    """Return the name of the function that completes a program."""
+    return f"_{program.replace('-', '_')}"
+
 
 # -- bash
 
@@ -45,7 +60,7 @@ _BASH_SHELL: Final = {
     "folders": "_kshark_folders",
     "interfaces": '_kshark_words "$(command ls /sys/class/net 2>/dev/null) any"',
 }
-_BASH: Final = r"""# bash completion for kshark: eval "$(kshark completion bash)"
+_BASH: Final = r"""# bash completion for {program}: eval "$({program} completion bash)"
 {kinds}
 _kshark_words() {{ COMPREPLY=($(compgen -W "$1" -- "$cur")); }}
 _kshark_files() {{ local IFS=$'\n'; compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- "$cur")); }}
@@ -57,7 +72,7 @@ _kshark_list() {{
     COMPREPLY=($(compgen -P "$before" -W "$1" -- "${{cur##*,}}"))
 }}
 
-_kshark() {{
+{function}() {{
     local cur=${{COMP_WORDS[COMP_CWORD]}} option=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}}
     COMPREPLY=()
     if [[ $cur == = ]]; then
@@ -66,7 +81,7 @@ _kshark() {{
         option=${{COMP_WORDS[COMP_CWORD-2]}}
     fi
     if ((COMP_CWORD == 1)); then
-        _kshark_files
+        {first}
         COMPREPLY+=($(compgen -W "{commands} --help --version" -- "$cur"))
         return
     fi
@@ -79,13 +94,16 @@ _kshark() {{
     *) _kshark_files ;;
     esac
 }}
-complete -F _kshark kshark
+complete -F {function} {program}
 """
 
 
-def _bash(commands: list[Command], kinds: Kinds) -> str:
+def _bash(program: str, commands: list[Command], kinds: Kinds, default: str | None) -> str:
     """Return the script for bash."""
     return _BASH.format(
+        program=program,
+        function=_function(program),
+        first=":" if default is None else "_kshark_files",
         kinds="\n".join(f"_kshark_{kind}={quote(' '.join(words))}" for kind, words in kinds.items()),
         commands=" ".join(command.name for command in commands),
         values="\n".join(_bash_values(commands)),
@@ -137,12 +155,12 @@ def _bash_value(option: Option) -> str:
 # -- zsh
 
 _ZSH_SHELL: Final = {"files": "_files", "folders": "_files -/", "interfaces": "_net_interfaces"}
-_ZSH: Final = r"""#compdef kshark
-# zsh completion for kshark: kshark completion zsh > "${{fpath[1]}}/_kshark"
+_ZSH: Final = r"""#compdef {program}
+# zsh completion for {program}: {program} completion zsh > "${{fpath[1]}}/{function}"
 {kinds}
 {functions}
 
-_kshark() {{
+{function}() {{
     local context state state_descr line
     typeset -A opt_args
     _arguments -C '(- *)'{{-h,--help}}'[the commands]' '(- *)'{{-V,--version}}'[the version]' \
@@ -153,33 +171,38 @@ _kshark() {{
 {commands}
         )
         _describe -t commands 'command' commands
-        _files
+        {first}
         ;;
     words)
         case $line[1] in
-        {names}) _kshark_of_$line[1] ;;
-        *) _kshark_of_check ;;
+        {names}) {function}_of_$line[1] ;;
+        *) {other} ;;
         esac
         ;;
     esac
 }}
 
-if [[ $funcstack[1] == _kshark ]]; then
-    _kshark "$@"
+if [[ $funcstack[1] == {function} ]]; then
+    {function} "$@"
 else
-    compdef _kshark kshark
+    compdef {function} {program}
 fi
 """
 
 
-def _zsh(commands: list[Command], kinds: Kinds) -> str:
+def _zsh(program: str, commands: list[Command], kinds: Kinds, default: str | None) -> str:
     """Return the script for zsh."""
+    function = _function(program)
     return _ZSH.format(
+        program=program,
+        function=function,
+        first=":" if default is None else "_files",
+        other=":" if default is None else f"{function}_of_{default}",
         kinds="\n".join(
             f'_kshark_{kind}() {{ local -a words=({" ".join(words)}); compadd "$@" -a words }}'
             for kind, words in kinds.items()
         ),
-        functions="\n".join(map(_zsh_function, commands)),
+        functions="\n".join(_zsh_function(function, command) for command in commands),
         commands="\n".join(
             f"            {quote(f'{command.name}:{_zsh_text(command.about)}')}" for command in commands
         ),
@@ -187,10 +210,10 @@ def _zsh(commands: list[Command], kinds: Kinds) -> str:
     )
 
 
-def _zsh_function(command: Command) -> str:
+def _zsh_function(function: str, command: Command) -> str:
     specs = [*(spec for option in command.options for spec in _zsh_option(option)), *_zsh_arguments(command)]
     lines = " \\\n".join(f"        {spec}" for spec in specs)
-    return f"_kshark_of_{command.name}() {{\n    _arguments -s -S \\\n{lines}\n}}"
+    return f"{function}_of_{command.name}() {{\n    _arguments -s -S \\\n{lines}\n}}"
 
 
 def _zsh_option(option: Option) -> Iterator[str]:
@@ -222,4 +245,4 @@ def _zsh_text(text: str) -> str:
     return "".join("\\" + letter if letter in "[]:\\" else letter for letter in text)
 
 
-_SCRIPTS: Final[dict[str, Callable[[list[Command], Kinds], str]]] = {"bash": _bash, "zsh": _zsh}
+_SCRIPTS: Final[dict[str, Callable[[str, list[Command], Kinds, str | None], str]]] = {"bash": _bash, "zsh": _zsh}

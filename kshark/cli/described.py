@@ -31,6 +31,7 @@ _KINDS: Final = {
     "FILE.py": FILES,
     "SEGMENT": FILES,
     "CAPTURE": FILES,
+    "PATH": FILES,
     "DIR": FOLDERS,
     "INTERFACE": INTERFACES,
     "CODE,...": "codes",
@@ -129,7 +130,7 @@ def _option(action: argparse.Action, parser: Parser) -> Option:
     takes_none = action.nargs == 0
     metavar = "" if takes_none else str(action.metavar or "|".join(values or ()) or action.dest.upper())
     about = (action.help or "") % {**vars(action), "prog": parser.prog}
-    optional, repeated = action.nargs in ("?", "*"), action.nargs == "*"
+    optional, repeated = action.nargs in ("?", "*"), action.nargs in ("*", "+")
     is_free = takes_none or values is not None or not _FREE.isdisjoint(names)
     kind = "" if is_free else _KINDS.get(metavar, "")
     return Option(names, metavar, about, kind, values, metavar.endswith(",..."), optional, repeated)

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from kshark.capture.captures import need_captures
 from kshark.capture.paths import absolute
+from kshark.cli import completion
 from kshark.cli.ending import ended
 from kshark.cli.parser import (
     Parser,
@@ -42,6 +43,7 @@ from kshark_spark.steps import working
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kshark.cli.described import Command
     from kshark.cli.reporting import Read
     from kshark.model import Finding
     from kshark.output.manifest import Capture
@@ -55,6 +57,7 @@ COMMANDS: Final = {
     "report": "an HTML page and its data, the same as kshark report's, computed by Spark's workers",
     "compact": "merge the small files of a folder of tables into files of about 256 MB, for faster queries",
     "prepare": "run once per machine: archive Spark's Java classes, so that Spark starts in half the time",
+    "completion": "completion of commands, options and codes for bash or zsh",
 }
 EXAMPLES: Final = {
     "check": (
@@ -72,6 +75,10 @@ EXAMPLES: Final = {
     ),
     "compact": ("kshark-spark compact tables/", "kshark-spark compact s3://bucket/tables"),
     "prepare": ("kshark-spark prepare",),
+    "completion": (
+        'eval "$(kshark-spark completion bash)"',
+        'kshark-spark completion zsh > "${fpath[1]}/_kshark_spark"',
+    ),
 }
 
 
@@ -109,6 +116,8 @@ def _run(words: Sequence[str]) -> int:
             return 0
         case [command, *rest] if command in COMMANDS:
             args = parser_of(command).parse(rest)
+            if command == "completion":
+                return _completion(args)
             need_pyspark()
             return _counted(command, _RUN[command], args)
         case [other, *_]:
@@ -130,6 +139,9 @@ def parser_of(command: str) -> Parser:
     parser = Parser(command, COMMANDS[command], EXAMPLES[command])
     parser.prog = f"kshark-spark {command}"
     if command == "prepare":
+        return parser
+    if command == "completion":
+        completion.arguments(parser)
         return parser
     if command == "compact":
         parser.add_argument("folder", metavar="DIR", help="a folder of tables, on this machine or in a store")
@@ -185,6 +197,18 @@ def parser_of(command: str) -> Parser:
         parser.add_argument("--complete", action="store_true", help="not on Spark: use kshark check --complete")
     parser.epilog = f"{parser.epilog}\n{EXIT_CODES}"
     return parser
+
+
+def described_commands() -> list[Command]:
+    """Return the commands as data, for completion and the man page."""
+    from kshark.cli.described import described
+
+    return [described(name, about, parser_of(name), EXAMPLES[name]) for name, about in COMMANDS.items()]
+
+
+def _completion(args: Namespace) -> int:
+    completion.write(WHO, described_commands(), args.shell, default=None)
+    return 0
 
 
 def _add_where(parser: Parser) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import kshark_spark.cli
 from kshark.cli import COMMANDS, main
 from kshark.cli.described import VALUES, commands
 from tests.patience import PATIENCE_S
@@ -26,19 +27,21 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the script for each shell, and a capture."""
     folder = tmp_path_factory.mktemp("completion")
     for shell in ("bash", "zsh"):
-        with pytest.MonkeyPatch.context() as patched, (folder / f"_kshark.{shell}").open("w") as file:
-            patched.setattr("sys.stdout", file)
-            assert main(["completion", shell]) == 0
+        for name, run in (("_kshark", main), ("_kshark_spark", kshark_spark.cli.main)):
+            with pytest.MonkeyPatch.context() as patched, (folder / f"{name}.{shell}").open("w") as file:
+                patched.setattr("sys.stdout", file)
+                assert run(["completion", shell]) == 0
     (folder / "trace one.pcap").touch()
     (folder / "tables").mkdir()
     return folder
 
 
-def in_bash(scripts: Path, *words: str) -> list[str]:
+def in_bash(scripts: Path, *words: str, program: str = "kshark") -> list[str]:
     """What bash offers for the last word."""
-    quoted = " ".join(f"'{word}'" for word in ("kshark", *words))
+    quoted = " ".join(f"'{word}'" for word in (program, *words))
     line = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words)}"
-    code = f"source _kshark.bash; {line}; _kshark; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    name = "_" + program.replace("-", "_")
+    code = f"source {name}.bash; {line}; {name}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     done = subprocess.run(
         ["bash", "-c", code], cwd=scripts, capture_output=True, text=True, timeout=PATIENCE_S, check=True
     )
@@ -74,6 +77,21 @@ def in_bash(scripts: Path, *words: str) -> list[str]:
 )
 def test_bash_offers(scripts: Path, words: list[str], offered: list[str]) -> None:
     assert in_bash(scripts, *words) == offered
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["ch"], ["check"]),
+        (["tra"], [""]),  # without a command it takes no capture
+        (["check", "tr"], ["trace one.pcap"]),
+        (["check", "trace one.pcap", "ta"], ["tables"]),
+        (["check", "--select", "EPOCH_REP"], ["EPOCH_REPLAY"]),
+        (["export", "--format", "i"], ["iceberg"]),
+    ],
+)
+def test_bash_offers_for_spark(scripts: Path, words: list[str], offered: list[str]) -> None:
+    assert in_bash(scripts, *words, program="kshark-spark") == offered
 
 
 def test_bash_offers_every_command_and_every_option_of_each(scripts: Path) -> None:
@@ -121,7 +139,8 @@ def shell(folder: Path) -> Iterator[Any]:
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="it needs zsh")
 def test_zsh_completes(scripts: Path) -> None:
     with shell(scripts) as typed:
-        typed("autoload -Uz compinit && compinit -u -D && source ./_kshark.zsh; print rea''dy\n", "ready")
+        typed("autoload -Uz compinit && compinit -u -D && source ./_kshark.zsh && source ./_kshark_spark.zsh\n", "> ")
+        typed("print rea''dy\n", "ready")
         for begun, completed in (
             ("kshark che\t", "check "),
             ("kshark check --sel\t", "--select="),
@@ -133,6 +152,9 @@ def test_zsh_completes(scripts: Path) -> None:
             ("kshark decode ShareF\t", "ShareFetch"),
             ("kshark decode ShareFetch 1 req\t", "request"),
             ("kshark explain INVALID_SHARE_SESSION_E\t", "INVALID_SHARE_SESSION_EPOCH"),
+            ("kshark-spark rep\t", "report "),
+            ("kshark-spark check tr\t", r"trace\\ one.pcap"),
+            ("kshark-spark export -o ta\t", "tables"),
         ):
             assert re.search(completed, typed(begun, completed)), begun
             typed("\x15print cle''ared\n", "\ncleared")
