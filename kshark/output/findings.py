@@ -271,7 +271,8 @@ def _head(observed: Observed, rules: Sequence[int]) -> tuple[Line, bool]:
     """Return the share of judged requests, or why nothing was judged; and True if something was judged."""
     exchanges = counted(observed.exchanges, "exchange" if observed.orphans else "request")
     if observed.judged:
-        return [(f"{'judged' if rules else 'searched'} {number(observed.judged)} of {exchanges}", DIM)], True
+        seen = 0 if observed.one_sided else observed.judged
+        return [(f"{'judged' if rules else 'searched'} {number(seen)} of {exchanges}", DIM)], True
     if not observed.exchanges:
         return [("nothing was judged: ", WARN), ("the capture has no Kafka request", PLAIN)], False
     what, others = ("nothing was", "") if _OF_BYTES.isdisjoint(rules) else ("only bytes were", "other ")

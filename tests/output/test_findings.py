@@ -134,6 +134,7 @@ def test_what_was_not_looked_at_is_said() -> None:
     ("seen", "said"),
     [
         (Observed(exchanges=644, judged=79, unanswered=644), " · the capture has requests, but no responses"),
+        (Observed(exchanges=644, judged=79, unanswered=644, gaps=1), " · the capture has requests, but no responses"),
         (Observed(exchanges=20, judged=1, unanswered=15, one_way=5), " · the capture has requests, but no responses"),
         (Observed(exchanges=9, judged=1, orphans=9), " · the capture has responses, but no requests"),
         (Observed(exchanges=9, judged=1, unanswered=8), ""),
@@ -144,7 +145,8 @@ def test_what_was_not_looked_at_is_said() -> None:
 )
 def test_a_capture_of_one_direction_is_named(seen: Observed, said: str) -> None:
     noun = "exchanges" if seen.orphans else "requests"
-    assert closing(seen, 18)[0] == f"judged {seen.judged} of {seen.exchanges} {noun} · 1 rule{said}"
+    judged = 0 if seen.one_sided else seen.judged
+    assert closing(seen, 18)[0] == f"judged {judged} of {seen.exchanges} {noun} · 1 rule{said}"
 
 
 def test_connections_that_could_not_be_read_stand_out() -> None:
