@@ -93,9 +93,12 @@ def judgement(finding: Finding, style: str = PLAIN) -> Line:
 
 def _where(finding: Finding, topics: Mapping[str, str]) -> str:
     """Return client, group, member, partition and broker, as far as known."""
-    more = f", {finding.software}" if finding.software else ""
-    end = via(finding.client, finding.proxy)
-    parts = [f"client {finding.client_id} ({end}{more})" if finding.client_id else f"client {end}{more}"]
+    about = ", ".join(filter(None, (via(finding.client, finding.proxy), finding.software)))
+    parts = []
+    if finding.client_id:
+        parts.append(f"client {finding.client_id} ({about})" if about else f"client {finding.client_id}")
+    elif about:
+        parts.append(f"client {about}")
     if finding.group_id is not None:
         parts.append(f"group {finding.group_id or '(empty)'}")
     if finding.member_id is not None:

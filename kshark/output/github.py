@@ -41,7 +41,7 @@ def _rank(verdict: str, code: str) -> tuple[bool, int, str]:
 
 
 def _party(finding: Finding) -> str:
-    name = finding.broker if finding.blame == "broker" else finding.client_id or finding.client
+    name = finding.broker if finding.blame == "broker" else finding.client_id or finding.client or finding.broker
     return f"{finding.blame} {name}" if finding.blame != "unknown" else name
 
 

@@ -89,6 +89,22 @@ def test_a_deletion_that_is_refused_deletes_nothing() -> None:
     assert deleted(talk) == []
 
 
+@pytest.mark.parametrize("acknowledges", [False, True])
+def test_the_whole_fetch_of_a_session_that_holds_the_topic_fails(acknowledges: bool) -> None:
+    """Brokers before 4.4 answer -1 without a topic. So may they in a session that does not hold it."""
+    talk = Conversation()
+    a, b = talk.member("a"), talk.member("b", connection=talk.connection(host="10.0.0.2"))
+    a.share_fetch(0, [0]).answered()
+    b.share_fetch(0, [0], topic=OTHER).answered()
+    asked = done(delete(admin(talk)))
+    b.share_fetch(1).answered(-1)
+    last = (a.share_acknowledge(1, [(0, 0, 1)]) if acknowledges else a.share_fetch(1)).answered(-1)
+    (found,) = deleted(talk)
+    assert (found.packet, found.until_packet) == (asked.sent, last.packet)
+    what = "acknowledgement was refused" if acknowledges else "fetch failed"
+    assert found.argument.endswith(f"while c1 consumed it: one {what} (packet {last.packet})")
+
+
 def test_another_topic_is_deleted() -> None:
     talk = Conversation()
     talk.member("a").share_fetch(0, [0]).answered()

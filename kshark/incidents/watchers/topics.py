@@ -33,6 +33,7 @@ from kshark.incidents.usage import FETCHES, HEARTBEATS, Client
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Exchange, Finding, Flow, Message, Witness
 from kshark.units import clock
+from kshark_dissectors.enums import ErrorCode
 
 #: A client that has not fetched for so long, and a member without a heartbeat, do not use the topic any more.
 _IDLE_NS: Final = 60_000_000_000
@@ -232,7 +233,7 @@ class Topics(Watcher):
     def refused(self, exchange: Exchange, codes: Sequence[PlacedCode]) -> Iterable[Incident]:
         if not self._deletions or exchange.response is None or exchange.response.api_key == DELETE_TOPICS:
             return NOTHING
-        ids = {code.topic_id for code in codes}
+        ids = {code.topic_id for code in codes} | self._of_session(exchange)
         cluster = self.scene.cluster_of(exchange.flow)
         for deletion in self._deletions:
             if self.scene.cluster_of(deletion.flow) != cluster:
@@ -241,6 +242,17 @@ class Topics(Watcher):
             if not keys.isdisjoint(ids) or _is_refused(exchange.response.body, keys):
                 deletion.fail(exchange)
         return NOTHING
+
+    def _of_session(self, exchange: Exchange) -> set[str | None]:
+        """Return the topics of a share session, if a request in it failed as it does when one of them is unknown.
+
+        Kafka: SharePartitionManager.newContext, which fails for the whole request.
+        """
+        body: Any = None if exchange.response is None else exchange.response.body
+        is_share = exchange.response is not None and exchange.response.api_key in (SHARE_FETCH, SHARE_ACKNOWLEDGE)
+        client = self.scene.usage.of(exchange.flow.id)
+        is_unknown = is_share and getattr(body, "error_code", 0) == ErrorCode.UNKNOWN_SERVER_ERROR
+        return {*client.fetched} if is_unknown and client is not None else set()
 
     def event(self, event: ConnectionEvent) -> Iterable[Incident]:
         if isinstance(event, Closed):
