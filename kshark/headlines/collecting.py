@@ -37,6 +37,11 @@ _QUOTED: Final = 120
 _TIME: Final = re.compile(r"\b\d\d:\d\d:\d\d")
 #: Most names in a headline's fields.
 _NAMES: Final = 3
+#: What made a client do it, by the party that is blamed: a rule that accuses clients or the network.
+_FORCED: Final = {
+    "network": " after the network had lost the answer",
+    "unknown": " after its connection had ended without the answer",
+}
 
 NO_OUTCOMES: Final[Mapping[MemberKey, Outcomes]] = MappingProxyType({})
 #: Findings with the properties that they share.
@@ -169,7 +174,9 @@ def _broken(sort: Sort, alike: Alike, others: Sequence[_Entry] = ()) -> Headline
     act = rule.act or f"broke a rule: {rule.text}".rstrip(".")
     is_many = len(alike.brokers if sort.blame == "broker" else alike.clients) > 1
     text = f"{_party(sort, alike)} {_of_many(act) if is_many else act}"
-    if sort.blame != "client" and alike.clients:
+    if _is_forced(sort):
+        text += _FORCED[sort.blame]
+    elif sort.blame != "client" and alike.clients:
         text += f": {named('client', alike.clients)}"
     if len(alike.groups) == 1:
         text += f", group {few(alike.groups)}"
@@ -213,11 +220,17 @@ def _of_many(act: str) -> str:
     return act
 
 
+def _is_forced(sort: Sort) -> bool:
+    """True if the client did it, because the network may have lost an answer."""
+    rule = CODES[sort.code]
+    return sort.blame in _FORCED and isinstance(rule, Rule) and {"client", "network"} <= {*rule.blame}
+
+
 def _party(sort: Sort, alike: Alike) -> str:
     """Return the blamed party, as the beginning of a sentence."""
     if sort.blame == "broker":
         text = named("broker", alike.brokers)
-    elif sort.blame == "client":
+    elif sort.blame == "client" or _is_forced(sort):
         text = named("client", alike.clients)
         if len(alike.software) == 1:
             text += f" ({few(alike.software)})"

@@ -113,7 +113,8 @@ def replayed(situation: SessionSituation) -> Argument | None:
     """Report a request that repeats the last used epoch.
 
     The network lost an answer if its connection ended without it, and the client soon sent the request again on a
-    connection that is new to the session. Otherwise the client counts wrongly.
+    connection that is new to the session. Otherwise the client counts wrongly. It also did not wait for the answer if
+    it sent FIN; a RST with its address may be that of a firewall.
     """
     step = situation.step
     if not situation.all_agree("replay"):
@@ -122,10 +123,11 @@ def replayed(situation: SessionSituation) -> Argument | None:
     if lost is not None and lost.epoch == step.epoch and lost is not situation.session.last:
         end = lost.connection.ended_between(lost.packet, step.packet)
         blame: Blame | None = None
-        if end is not None and situation.here is None:
+        if end is not None and situation.here is None and end.packet != lost.connection.client_fin:
             passed = step.connection.clock.durations.elapsed(PacketTime(end.packet, end.time_ns), step.sent)
             if passed.least_ns < REQUEST_TIMEOUT_NS:
-                blame = "network" if passed.is_below(REQUEST_TIMEOUT_NS) else "unknown"
+                is_lost = end.by != "client" and passed.is_below(REQUEST_TIMEOUT_NS)
+                blame = "network" if is_lost else "unknown"
         text = f"{lost.story}{lost.on(step)}, but the broker had accepted it: {step.story}"
         return Argument(text, (*situation.epoch_witness, lost, step), cause="replay", blame=blame)
     return Argument(_due(situation), _witness(situation), cause="replay")

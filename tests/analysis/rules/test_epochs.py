@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.conversation import (
     INVALID_SHARE_SESSION_EPOCH,
     Conversation,
@@ -110,6 +112,20 @@ def test_a_session_older_than_the_capture_is_known_from_its_first_accepted_epoch
     assert [finding for finding in findings(talk) if finding.cause] == [
         unknown("EPOCH_REFUSED", first, because="beginning_not_seen"),
         violation("EPOCH_SKIP_AHEAD", later, cause="skip_ahead"),
+    ]
+
+
+@pytest.mark.parametrize(("end", "blame"), [("FIN", "client"), ("RST", "unknown"), ("RST of the broker", "network")])
+def test_a_request_is_repeated_after_its_connection_ended(end: str, blame: str) -> None:
+    """A client that sends FIN did not wait for the answer. A RST with its address may come from a firewall."""
+    talk = Conversation()
+    a = opened(talk, 1)
+    a.share_fetch(2)
+    tcp = a.connection.tcp
+    {"FIN": tcp.close, "RST": tcp.reset, "RST of the broker": lambda: tcp.reset(1)}[end]()
+    again = a.on(talk.connection()).share_fetch(2).answered(INVALID_SHARE_SESSION_EPOCH)
+    assert [it for it in findings(talk) if it.cause == "replay"] == [
+        violation("EPOCH_REPLAY", again, blame=blame, cause="replay")
     ]
 
 
