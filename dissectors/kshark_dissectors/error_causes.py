@@ -118,7 +118,11 @@ CAUSES: Final[Mapping[E, tuple[Cause, ...]]] = {
         Cause(_HEARTBEAT, _TOP, "the group coordinator has not begun yet, or is being stopped"),
     ),
     E.NOT_COORDINATOR: (
-        Cause(_HEARTBEAT, _TOP, "another broker coordinates the group"),
+        Cause(
+            _HEARTBEAT,
+            _TOP,
+            "another broker coordinates the group, or this one has not taken it over yet, as at its start",
+        ),
         Cause(_STATE, _PART, "the share coordinator of that key is another broker"),
     ),
     E.ILLEGAL_GENERATION: (

@@ -114,7 +114,7 @@ MEANING: Final[dict[E, str]] = {
     E.NETWORK_EXCEPTION: "The broker lost the connection to another one that it needed.",
     E.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator is still reading its state; ordinary while a broker starts.",
     E.COORDINATOR_NOT_AVAILABLE: "There is no coordinator just now; ordinary while brokers start.",
-    E.NOT_COORDINATOR: "Another broker coordinates that group, transaction or share partition.",
+    E.NOT_COORDINATOR: "The broker does not coordinate that group, transaction or share partition, or not yet.",
     E.INVALID_TOPIC_EXCEPTION: "The topic's name is none that is allowed, or the topic is one of Kafka's own.",
     E.RECORD_LIST_TOO_LARGE: "The batches of a request are larger together than one segment of the log.",
     E.NOT_ENOUGH_REPLICAS: "Fewer replicas are in sync than min.insync.replicas: nothing was written.",

@@ -18,6 +18,7 @@ from kshark.evidence.cases import chosen_cases, is_due
 from kshark.evidence.connections import Connections
 from kshark.evidence.folder import prepare
 from kshark.evidence.writing import write_evidence
+from kshark.output.catalogue import weight_of
 from kshark.units import counted, safe, size
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Evidence:
         capture = copied(source, args)
         written = [*write_evidence(capture, self._connections, cases, self._folder, _options(args), self._names)]
         if not args.quiet:
-            _print_written(written, self._folder)
+            _print_written(written, self._folder, findings)
         if left:
             print(f"kshark: {counted(left, 'more case')} without evidence: choose codes with --select", file=sys.stderr)
 
@@ -87,9 +88,14 @@ def _options(args: Namespace) -> str:
     return "".join(f" {option}" for option in options)
 
 
-def _print_written(written: Sequence[Written], folder: Path) -> None:
+def _print_written(written: Sequence[Written], folder: Path, findings: Iterable[Finding]) -> None:
     if not written:
-        print("kshark: no evidence was written: nothing was broken, and nothing happened", file=sys.stderr)
+        codes = {finding.code for finding in findings}
+        why = "nothing was broken, and nothing happened"
+        if codes:
+            heaviest = min(codes, key=lambda code: (-weight_of(code), code))
+            why = f"there are only notes, whose codes must be named (--select {heaviest})"
+        print(f"kshark: no evidence was written: {why}", file=sys.stderr)
         return
     again = sum(it.is_reproduced for it in written)
     total = size(sum(it.size for it in written))

@@ -18,7 +18,7 @@ from kshark.headlines.alike import INCIDENTS, Alike, Sort, few, named, sort_of
 from kshark.headlines.headline import Headline
 from kshark.headlines.hurts import OfMember, hurts
 from kshark.model import Finding
-from kshark.output.catalogue import CODES, parties
+from kshark.output.catalogue import CODES, parties, weight_of
 from kshark.units import counted, duration, number
 
 #: Violations of this weight have a headline of their own, whatever else their client does.
@@ -93,12 +93,12 @@ class Headlines:
         for sort, alike in self._alike.items():
             if sort.verdict != "violation" or sort.code in INCIDENTS:
                 continue
-            if sort.blame == "client" and _weight(sort.code) < _HEAVY:
+            if sort.blame == "client" and weight_of(sort.code) < _HEAVY:
                 shared.setdefault(few(alike.software), []).append((sort, alike))
             else:
                 yield _broken(sort, alike)
         for entries in shared.values():
-            (sort, alike), *others = sorted(entries, key=lambda entry: (-_weight(entry[0].code), -entry[1].count))
+            (sort, alike), *others = sorted(entries, key=lambda entry: (-weight_of(entry[0].code), -entry[1].count))
             yield _broken(sort, alike, others)
 
     def _notes(self) -> Iterator[Headline]:
@@ -201,7 +201,7 @@ def _headline(kind: str, text: str, sort: Sort, alike: Alike, more: Counter[str]
         sort.code,
         sort.verdict,
         sort.blame,
-        _weight(sort.code),
+        weight_of(sort.code),
         alike.count,
         dict(more.most_common()),
         alike.first.time_ns,
@@ -237,10 +237,6 @@ def _party(sort: Sort, alike: Alike) -> str:
     else:
         text = f"{' or '.join(parties(sort.code, sort.blame))} ({few(alike.clients)}, broker {few(alike.brokers)})"
     return text[:1].upper() + text[1:]
-
-
-def _weight(code: str) -> int:
-    return getattr(CODES.get(code), "weight", 0)
 
 
 def _rank(headline: Headline) -> tuple[int, bool, int]:

@@ -165,8 +165,9 @@ def _lacking(group_id: str | None, lack: _Lack, members: list[Outcomes]) -> Head
         text = f"{who}: got records with {counted(records, 'fetch', 'fetches')} only"
     every = counted(fetches, "fetch", "fetches")
     if lack.kind == "throttled":
-        total = duration(sum(of.throttled_ms for of in members) * 1_000_000)
-        text += f": the broker throttled {number(sum(of.throttled for of in members))} of {every}, by {total} in all"
+        throttled = sum(of.throttled for of in members)
+        each = duration(sum(of.throttled_ms for of in members) * 1_000_000 // throttled)
+        text += f": the broker throttled {number(throttled)} of {every}, by {each} each on average"
     elif lack.kind == "failed":
         failed, count = sum(of.failed.total() for of in members), sum(of.failed[lack.error] for of in members)
         text += f": {number(failed)} of {every} failed, most with {_error(lack.error)} ({number(count)})"

@@ -266,8 +266,9 @@ class _OpenJump:
         )
         if jump.by_ns < 0 or jump.by_ns > _YEAR_NS:
             self._is_decided = True
+            is_least = not self._sizes and jump.by_ns < 0
             by_ns = self._sizes[0] if self._sizes else jump.by_ns
-            yield disorder.step(jump.packet, jump.time_ns, jump.before, by_ns, jump.packet)
+            yield disorder.step(jump.packet, jump.time_ns, jump.before, by_ns, jump.packet, is_least=is_least)
         elif agrees:
             self._is_decided = True
         else:

@@ -50,9 +50,14 @@ def logged_times(packet: int, time_ns: int) -> Weird:
     return Weird("LOGGED_TIMES", "capture", packet, time_ns, _by(most_ns), by_ns=most_ns)
 
 
-def step(packet: int, time_ns: int, before: int, by_ns: int, at: int) -> Weird:
-    """The clock was stepped by `by_ns` between the packets `before` and `at`, as `packet` shows."""
-    text = f"stepped by {_seconds(by_ns)} at packet {at}"
+def step(packet: int, time_ns: int, before: int, by_ns: int, at: int, *, is_least: bool = False) -> Weird:
+    """The clock was stepped by `by_ns` between the packets `before` and `at`, as `packet` shows.
+
+    `is_least`: it was stepped back further by the time that passed between the two packets, which is not known.
+    """
+    text = (
+        f"stepped {f'back by at least {_seconds(-by_ns)[1:]}' if is_least else f'by {_seconds(by_ns)}'} at packet {at}"
+    )
     return Weird("CLOCK_STEP", "link", packet, time_ns, text, first_packet=before, by_ns=by_ns)
 
 

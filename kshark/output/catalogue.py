@@ -42,6 +42,11 @@ def parties(code: str, blame: str) -> Sequence[str]:
     return CODES[code].blame if blame == "unknown" else (blame,)
 
 
+def weight_of(code: str) -> int:
+    """Return how much a rule matters; 0 for other codes."""
+    return getattr(CODES.get(code), "weight", 0)
+
+
 def number_of(entry: Entry | Rule) -> int | None:
     """Return the number in the rule catalogue; None for other codes."""
     rule = entry if isinstance(entry, Rule) else JUDGED_BY.get(entry.code)

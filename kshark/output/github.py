@@ -11,7 +11,7 @@ from typing import Final
 
 from kshark.analysis import REASONS
 from kshark.model import Finding
-from kshark.output.catalogue import CODES
+from kshark.output.catalogue import CODES, weight_of
 from kshark.output.checked_capture import CheckedCapture, advice_of
 from kshark.output.findings import logged_line
 from kshark.units import number, safe
@@ -37,7 +37,7 @@ def annotation_lines(capture: CheckedCapture, file: str, untested: Sequence[str]
 
 
 def _rank(verdict: str, code: str) -> tuple[bool, int, str]:
-    return verdict != "violation", -getattr(CODES[code], "weight", 0), code
+    return verdict != "violation", -weight_of(code), code
 
 
 def _party(finding: Finding) -> str:

@@ -168,6 +168,11 @@ def test_names_of_clients_cannot_leave_the_folder(kshark: Run, tmp_path: Path) -
     assert case.parent == tmp_path / "e"
 
 
+def test_notes_are_not_written_unless_they_are_named(kshark: Run, tmp_path: Path) -> None:
+    done = kshark("check", CAPTURES / "share-java-explicit-4.1.2.pcap", "--evidence", tmp_path / "e")
+    assert "there are only notes, whose codes must be named (--select POISON_RECORD)" in done.err
+
+
 def test_nothing_is_written_if_nothing_is_wrong(kshark: Run, tmp_path: Path) -> None:
     done = kshark("check", CAPTURES / "java-limit.pcap", "--select", "EPOCH_REPLAY", "--evidence", tmp_path / "e")
     assert "no evidence was written" in done.err

@@ -305,7 +305,7 @@ def test_what_a_client_suffers_from_its_own_violations_is_no_headline() -> None:
     [
         (
             {"fetches": 12, "throttled": 11, "throttled_ms": 55_000},
-            "got no records: the broker throttled 11 of 12 fetches, by 55.0 s in all.",
+            "got no records: the broker throttled 11 of 12 fetches, by 5.00 s each on average.",
         ),
         (
             {"fetches": 29, "records": 4, "failed": {133: 17}},

@@ -85,7 +85,7 @@ CAUSES: Final = {
     "other_type": "a group of another type has this id",
     "loading": "the coordinator was still loading the group's state",
     "not_available": "there was no coordinator yet, as while a broker starts",
-    "not_coordinator": "another broker coordinates the group",
+    "not_coordinator": "another broker coordinates the group, or this one does not yet",
     # Why a broker refuses a request correctly, without a fault of the client (kshark.analysis.results.ordinary).
     "no_such_group": "there is no group with this id, or it has another type",
     "subscribed": "the group is subscribed to the topic, so its offsets stay",

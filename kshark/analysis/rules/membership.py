@@ -367,7 +367,7 @@ ROWS: Final = (
     Rule(
         number=107,
         code="COORDINATOR_MOVED",
-        text="Another broker coordinates the group.",
+        text="The broker does not coordinate the group: another one does, or it has not taken the group over yet.",
         advice="After NOT_COORDINATOR send FindCoordinator again. The group survives the move: keep the member epoch.",
         wrong="ShareGroupHeartbeat epoch 1 → 16",
         right="ShareGroupHeartbeat epoch 1 → 0",

@@ -13,7 +13,7 @@ from kshark.endpoints import host_of
 from kshark.headlines import Sort, sort_of
 from kshark.live.screen.rows import Cause, RowKey
 from kshark.model import Finding
-from kshark.output.catalogue import CODES
+from kshark.output.catalogue import weight_of
 from kshark.units import safe
 
 #: A cause is recent for this time; then it comes after all recent ones.
@@ -33,7 +33,7 @@ class Causes:
         place = sort_of(finding)._replace(event=None), who, key
         cause = self._of.get(place)
         if cause is None:
-            self._of[place] = Cause(finding, (who,), key, _weight(finding), finding.time_ns, finding.time_ns)
+            self._of[place] = Cause(finding, (who,), key, weight_of(finding.code), finding.time_ns, finding.time_ns)
             if len(self._of) > limits.SCREEN_CAUSES:
                 self._of.popitem(last=False)
             return
@@ -48,11 +48,7 @@ class Causes:
 
 def lasting(finding: Finding, key: RowKey | None, now_ns: int) -> Cause:
     """Return an incident that lasts until now."""
-    return Cause(finding, (party_of(finding),), key, _weight(finding), finding.time_ns, now_ns, lasts=True)
-
-
-def _weight(finding: Finding) -> int:
-    return getattr(CODES.get(finding.code), "weight", 0)
+    return Cause(finding, (party_of(finding),), key, weight_of(finding.code), finding.time_ns, now_ns, lasts=True)
 
 
 def party_of(finding: Finding) -> str:
