@@ -55,9 +55,8 @@ def step(packet: int, time_ns: int, before: int, by_ns: int, at: int, *, is_leas
 
     `is_least`: it was stepped back further by the time that passed between the two packets, which is not known.
     """
-    text = (
-        f"stepped {f'back by at least {_seconds(-by_ns)[1:]}' if is_least else f'by {_seconds(by_ns)}'} at packet {at}"
-    )
+    by = f"back by at least {_seconds(-by_ns)[1:]}" if is_least else f"by {_seconds(by_ns)}"
+    text = f"stepped {by} at packet {at}"
     return Weird("CLOCK_STEP", "link", packet, time_ns, text, first_packet=before, by_ns=by_ns)
 
 
