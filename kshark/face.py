@@ -168,8 +168,9 @@ def _findings(captures: _Captures, wanted: Collection[str], unwanted: Collection
         run.page(page)
     run.close()
     observed = run.observed
-    why = observed.why_empty(has_keys=captures.has_keys)
-    if why is not None and not (observed.exchanges and any(finding.code in _EVENTS for finding in run.findings)):
+    has_events = any(finding.code in _EVENTS for finding in run.findings)
+    why = observed.why_empty(has_keys=captures.has_keys, has_events=has_events)
+    if why is not None:
         warnings.warn(f"nothing could be judged: {why}", NothingJudged, stacklevel=2)
     yield from json_findings(_placed(captures, run.findings), explained_by(run.findings))
 

@@ -338,8 +338,8 @@ def print_why_empty(observed: Observed, args: Namespace, sink: Sink) -> None:
 
 
 def nothing_judged(counts: FindingCounts, observed: Observed) -> bool:
-    """True if nothing could be judged: no message, or a few beside TLS that neither a rule nor an event is about."""
-    return observed.is_empty and not (observed.exchanges and counts.has_events)
+    """True if nothing could be judged."""
+    return observed.is_empty(has_events=counts.has_events)
 
 
 def exit_code(outcomes: Iterable[set[str]], failing: set[str]) -> int:

@@ -104,16 +104,16 @@ class Observed(Struct):
             return "responses" if self.orphans else ""
         return "requests" if not self.orphans and due == self.unanswered >= ONE_SIDED and self.gaps else ""
 
-    @property
-    def is_empty(self) -> bool:
+    def is_empty(self, *, has_events: bool = False) -> bool:
         """True if nothing could be judged: no Kafka message, one direction only, or a few messages beside TLS that no
-        rule is about."""
-        return not self.exchanges or bool(self.one_sided) or (not self.judged and self.tls_connections > 0)
+        rule is about. `has_events`: there are events, which one direction may show."""
+        is_hidden = not self.judged and self.tls_connections > 0
+        return not self.exchanges or is_hidden or (bool(self.one_sided) and not has_events)
 
-    def why_empty(self, *, has_keys: bool = False) -> str | None:
+    def why_empty(self, *, has_keys: bool = False, has_events: bool = False) -> str | None:
         """Return why nothing could be judged, and what to do; None if something was. `has_keys`: a key log was
         given."""
-        return self.unread.why(self.one_sided, has_keys=has_keys) if self.is_empty else None
+        return self.unread.why(self.one_sided, has_keys=has_keys) if self.is_empty(has_events=has_events) else None
 
     def rules(self) -> list[RuleCoverage]:
         """Return how often each rule was put to the test; an empty list if that was not counted."""
