@@ -73,6 +73,31 @@ def test_nobody_tries_to_connect() -> None:
     assert incidents(talk) == [note("BROKER_DOWN", at=packets[0])]
 
 
+def test_nobody_knows_how_long_it_was_down_after_the_last_attempt() -> None:
+    talk, connections = start()
+    packets = ends(connections)
+    talk.pause(3)
+    last = refuse(talk, HOSTS[0])
+    talk.pause(20)
+    talk.connection(host="10.0.0.7", broker="10.0.0.8:9092")
+    (found,) = incidents(talk)
+    assert found.until_packet is None
+    assert "was down for at least 3.0 s" in found.argument
+    assert f"to the last failed connection in packet {last}" in found.argument
+    talk.connection(host=HOSTS[1])
+    (found,) = incidents(talk)
+    assert f"was down for 3.0 to 23.0 s (packet {packets[0]} until packet" in found.argument
+
+
+def test_nobody_tries_until_it_is_there_again() -> None:
+    talk, connections = start()
+    packets = ends(connections)
+    talk.pause(20)
+    talk.connection(host=HOSTS[1])
+    (found,) = incidents(talk)
+    assert f"was down for at most 20.0 s (packet {packets[0]} until packet" in found.argument
+
+
 def test_the_only_host_is_refused_afterwards() -> None:
     talk, connections = start(HOSTS[:1])
     packets = ends(connections)

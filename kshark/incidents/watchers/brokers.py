@@ -20,6 +20,7 @@ from kshark.incidents.scene import Scene
 from kshark.incidents.sentences import TO_THE_END
 from kshark.incidents.watcher import NOTHING, Awaited, ConnectionEvent, Watcher
 from kshark.model import Closed, Finding, Flow, HalfClosed, Message, Weird, Witness
+from kshark.units import clock
 
 #: The first requests of a client on a new connection.
 _FIRST_REQUESTS: Final = frozenset({METADATA, SASL_HANDSHAKE, API_VERSIONS})
@@ -66,18 +67,20 @@ class _End(NamedTuple):
 class _Down:
     """A broker that is down: connections that it ended, those that it refused, and those without an answer.
 
-    `restarted`: its request log shows that it was started again.
+    `restarted`: its request log shows that it was started again. `refused`: the first refusal. `tried`: the last
+    connection that it refused or did not answer.
     """
 
     ends: list[_End]
     restarted: bool = False
-    refused: list[PacketTime] = field(default_factory=list)
+    refused: PacketTime | None = None
     refusals: int = 0
     unanswered: int = 0
+    tried: PacketTime | None = None
 
     @property
     def since(self) -> PacketTime:
-        return self.ends[0].at if self.ends else self.refused[0]
+        return self.ends[0].at
 
     @property
     def hosts(self) -> set[str]:
@@ -124,6 +127,7 @@ class BrokerEnds(Watcher):
             ends = None if flow is None else self._brokers.get(self.scene.broker_of(flow))
             if ends is not None and ends.down is not None:
                 ends.down.unanswered += 1
+                ends.down.tried = PacketTime(event.packet, event.time_ns)
         elif isinstance(event, HalfClosed):
             if event.side != event.flow.calling_side:
                 self._end(event.flow)
@@ -206,8 +210,8 @@ class BrokerEnds(Watcher):
             ends.down = _Down([*ends.recent])
         if ends.down is not None:
             ends.down.refusals += 1
-            del ends.down.refused[1:]
-            ends.down.refused.append(self.scene.now)
+            ends.down.tried = self.scene.now
+            ends.down.refused = ends.down.refused or self.scene.now
 
     def _lives(self, broker: Broker) -> bool:
         """True if a connection of the broker is open."""
@@ -232,23 +236,40 @@ class BrokerEnds(Watcher):
         facts = [f"it ended {_counted(len(flows), 'connection')} of {_counted(len(clients), 'host')}"]
         if down.restarted:
             facts.append("was started again: the numbers of its connections began anew")
-        if down.refusals:
-            facts.append(f"refused {_counted(down.refusals, 'new one')} (first in packet {down.refused[0].packet})")
+        if down.refused is not None:
+            facts.append(f"refused {_counted(down.refusals, 'new one')} (first in packet {down.refused.packet})")
         if down.unanswered:
             facts.append(f"did not answer {_counted(down.unanswered, 'new one')}")
-        at_most = "at most " if down.restarted else ""
-        end = TO_THE_END if until is None else f"until packet {until.packet}, when it accepted one"
         yield Incident(
             BROKER_DOWN,
             down.since,
             until,
             flows[0],
-            f"Broker {broker} was down for {at_most}{lasted_ns / 1e9:.1f} s (packet {down.since.packet} {end}): "
+            f"Broker {broker} was down for {_how_long(down, until, now)}: "
             f"{', and '.join((', '.join(facts[:-1]), facts[-1])) if len(facts) > 1 else facts[0]}",
             Where(brokers=frozenset(flow.broker for flow in flows)),
             tuple(Witness(it.flow.id, None, None, None, it.at.packet, "ended by the broker") for it in down.ends[:8]),
             blame="broker",
         )
+
+
+def _how_long(down: _Down, until: PacketTime | None, now: PacketTime) -> str:
+    """Return how long a broker was down, and how that is known: nobody knows longer than somebody tries to connect."""
+    since, tried = down.since, down.tried or down.since
+    most, least = f"{(now.time_ns - since.time_ns) / 1e9:.1f} s", f"{(tried.time_ns - since.time_ns) / 1e9:.1f} s"
+    is_tight = now.time_ns - tried.time_ns <= _TOGETHER_NS
+    if until is None and not is_tight and down.tried is not None:
+        return (
+            f"at least {least} (packet {since.packet}, {clock(since.time_ns, 3)}, to the last failed "
+            f"connection in packet {tried.packet}, {clock(tried.time_ns, 3)}; nobody tried after that)"
+        )
+    if until is None:
+        how = TO_THE_END if is_tight else f"{TO_THE_END}, and nobody tried to connect"
+        return f"{'' if is_tight else 'at most '}{most} (packet {since.packet} {how})"
+    how = f"(packet {since.packet} until packet {until.packet}, when it accepted one)"
+    if down.restarted or down.tried is None:
+        return f"{'' if is_tight else 'at most '}{most} {how}"
+    return f"{most} {how}" if is_tight else f"{least[:-2]} to {most} {how}"
 
 
 def _counted(number: int, noun: str) -> str:
