@@ -50,12 +50,13 @@ class Case(Struct, frozen=True):
     group_id: str | None = None
 
 
-class _Series:
+class Series:
     """Equal cases of one client with one broker."""
 
     def __init__(self, watcher: SeriesWatcher, key: Hashable, flow: Flow, case: Case, since: PacketTime) -> None:
         self._watcher = watcher
         self.key: Final = key
+        self.about: Final = case.about
         self._flow: Final = flow
         self._case: Final = case
         self._since: Final = since
@@ -120,31 +121,31 @@ class SeriesWatcher(Watcher):
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
         super().__init__(scene, due)
-        self._series: OrderedDict[Hashable, _Series] = OrderedDict()
+        self.series: OrderedDict[Hashable, Series] = OrderedDict()
 
     def collect(self, exchange: Exchange, case: Case) -> Sequence[Incident]:
         """Add a case to its series. Beyond limits.INCIDENTS the oldest series is over."""
         flow, request = exchange.flow, exchange.request
         owner = host_of(flow.client), client_id_of(request), flow.broker
         key = case.row.code, case.cause, case.verdict, case.about, owner
-        series = self._series.get(key)
+        series = self.series.get(key)
         over: list[Incident] = []
         if series is None:
-            if len(self._series) >= limits.INCIDENTS:
-                over += self.over(next(iter(self._series.values())))
-            series = self._series[key] = _Series(self, key, flow, case, self.scene.now)
+            if len(self.series) >= limits.INCIDENTS:
+                over += self.over(next(iter(self.series.values())))
+            series = self.series[key] = Series(self, key, flow, case, self.scene.now)
         series.add(exchange, case, self.scene.now)
         self.due.add(series)
         return over
 
-    def over(self, series: _Series) -> Iterable[Incident]:
+    def over(self, series: Series) -> Iterable[Incident]:
         """Return the incident of a series that has ended."""
-        if self._series.pop(series.key, None) is None:
+        if self.series.pop(series.key, None) is None:
             return ()
         return (series.incident(),)
 
     def lasting(self) -> Iterable[Incident]:
-        return [series.incident() for series in self._series.values()]
+        return [series.incident() for series in self.series.values()]
 
     def close(self) -> Iterable[Incident]:
         return self.lasting()

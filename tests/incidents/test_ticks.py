@@ -26,6 +26,7 @@ from tests.incidents import (
     test_fencing,
     test_fetch_sessions,
     test_members,
+    test_missing_topics,
     test_network,
     test_producers,
     test_rebalances,
@@ -171,6 +172,12 @@ def too_large() -> Conversation:
     return talk
 
 
+def missing_topic() -> Conversation:
+    talk = Conversation()
+    test_missing_topics.asks(talk, test_retries.client(talk), "x", 6)
+    return talk
+
+
 def wrong_acks() -> Conversation:
     talk = Conversation()
     test_retries.refuse(test_retries.produce(test_retries.client(talk), acks=2), 21)
@@ -213,6 +220,7 @@ OVER: dict[str, tuple[Callable[[], Conversation], float]] = {
     "FETCH_NO_PROGRESS": (no_progress, 60),
     "NOT_ENOUGH_REPLICAS": (few_replicas, 60),
     "MESSAGE_TOO_LARGE": (too_large, 60),
+    "TOPIC_MISSING": (missing_topic, 60),
     "ACKS_INVALID": (wrong_acks, 60),
     "OFFSET_OUT_OF_RANGE": (out_of_range, 60),
     "REBALANCE_STORM": (rebalance_storm, 300 - 22),

@@ -14,6 +14,7 @@ from kshark.incidents.watchers.fencing import Fencing
 from kshark.incidents.watchers.fetch_sessions import FetchSessions
 from kshark.incidents.watchers.keys import HashedKeys
 from kshark.incidents.watchers.members import Members
+from kshark.incidents.watchers.missing_topics import MissingTopics
 from kshark.incidents.watchers.network import Network
 from kshark.incidents.watchers.producers import Producers
 from kshark.incidents.watchers.rebalances import Rebalancing
@@ -46,6 +47,7 @@ WATCHERS: Final[tuple[type[Watcher], ...]] = (
     Rights,
     FetchSessions,
     RefusedRecords,
+    MissingTopics,
     Fencing,
     Producers,
     HangingTransactions,
