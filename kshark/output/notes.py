@@ -24,6 +24,8 @@ _ORDER: Final = {"error": 0, "warn": 1, "note": 2, "chat": 3}
 #: Weirds of packets that were not read: packets that may contain connections, and the rest.
 _UNREAD: Final = ("ENVELOPE_UNREAD", "LINK_TYPE_UNKNOWN")
 _NOT_TCP: Final = "NOT_TCP"
+#: Weirds of nearly every capture, which share one line.
+_ORDINARY: Final = ("RESYNC", "APIVERSIONS_FALLBACK", "LEGACY_MAGIC", "RAW_TOKEN")
 #: Most kinds of packets in a line.
 _KINDS: Final = 8
 
@@ -135,7 +137,15 @@ class Notes(Struct):
         elif others:
             yield [("not Kafka: ", DIM), (", ".join(others), PLAIN)]
         for code in sorted(self._weirds, key=lambda code: (_ORDER[_severity(code)], -self._weirds[code], code)):
-            yield self._line(code)
+            if code not in _ORDINARY:
+                yield self._line(code)
+        ordinary = [f"{code} ×{number(self._weirds[code])}" for code in _ORDINARY if self._weirds[code]]
+        if ordinary:
+            yield [
+                ("ordinary: ", DIM),
+                (", ".join(ordinary), PLAIN),
+                (f" (kshark explain {ordinary[0].split()[0]})", DIM),
+            ]
 
     def _instead(self) -> Iterator[str]:
         """Return what the capture has besides connections, if it has no Kafka.

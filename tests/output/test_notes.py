@@ -96,3 +96,12 @@ def test_codes_of_messages_count_too() -> None:
     assert told(unreadable(), unreadable()) == [
         "BODY_TOO_SHORT ×2, 60 B  The frame ends before the body does. First: packet 7"
     ]
+
+
+def test_weirds_of_nearly_every_capture_share_one_line() -> None:
+    resync, gap = Weird("RESYNC", "framing", 3, 1, "", times=30), Weird("BYTES_SKIPPED", "framing", 9, 1, "", size=7)
+    lines = told(request("Metadata", 12), resync, gap, Weird("APIVERSIONS_FALLBACK", "exchange", 4, 1, ""))
+    assert [line.split("  ")[0] for line in lines] == [
+        "BYTES_SKIPPED ×1, 7 B",
+        "ordinary: RESYNC ×30, APIVERSIONS_FALLBACK ×1 (kshark explain RESYNC)",
+    ]
