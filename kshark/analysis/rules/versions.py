@@ -82,7 +82,7 @@ ROWS: Final = (
         refused_with=(35,),
         checks=(Check(ByteFault.argument),),
         sentence="the broker does not support that version",
-        advice="None: the broker is older than the client. The client asks again with a version from the answer.",
+        advice="Nothing: the broker is older than the client. The client asks again with a version from the answer.",
     ),
     Rule(
         number=None,
