@@ -155,7 +155,7 @@ def _evidence(network: Network) -> Iterator[Line]:
         (
             network.tail_probes,
             (counted(network.tail_probes, "tail loss probe"), VALUE),
-            ": the last packet was lost, or its acknowledgement was late",
+            ": a last packet was sent again because its acknowledgement was late, or missing",
         ),
         (
             network.spurious,
