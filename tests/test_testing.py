@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -78,9 +79,14 @@ def test_bad_usage(tmp_path: Path) -> None:
 # -- the fixture, in a project of its own
 
 
+#: The two files that the page about CI shows.
+CONFTEST, SHOWN = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/ci.md").read_text(), re.M | re.S)
+
+
 def project(folder: Path, test: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest on a project with one test file."""
-    (folder / "conftest.py").write_text('pytest_plugins = ["kshark.testing"]\n')
+    """Run pytest on a project with one test file, and the conftest.py of the page about CI."""
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "my_client.py").write_text(_CLIENT)
     (folder / "test_client.py").write_text(test)
     return subprocess.run(
         [os.sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", "--strict-markers", str(folder)],  # type: ignore[attr-defined]
@@ -109,13 +115,13 @@ def test_client(kafka_capture, client):
 
 
 #: A broker of one answer, and a client that asks it.
-_CONVERSATION = """
+_CLIENT = """
 import socket, threading
-import pytest
-from kshark.testing import assert_conforms
 
-def talk(port):
-    request = bytes.fromhex("0000000e" "0012" "0000" "00000001" "0004" "746573" "74")
+def consume(client_id, port=9092):
+    name = client_id.encode()
+    head = bytes.fromhex("0012" "0000" "00000001") + len(name).to_bytes(2, "big") + name
+    request = len(head).to_bytes(4, "big") + head
     answer = bytes.fromhex("00000010" "00000001" "0000" "00000001" "0012" "0000" "0003")
     with socket.create_server(("127.0.0.1", port)) as server:
         def serve():
@@ -130,10 +136,15 @@ def talk(port):
             client.sendall(request)
             client.recv(1000)
         broker.join()
+"""
+_CONVERSATION = """
+import pytest
+from kshark.testing import assert_conforms
+from my_client import consume
 
 @pytest.mark.kafka_capture(interface="lo", port=29092)
 def test_client(kafka_capture):
-    talk(29092)
+    consume("test", port=29092)
     assert_conforms(kafka_capture, client="test", require=["VERSION_NOT_ADVERTISED"], complete=True)
     assert kafka_capture.dropped == 0
     assert kafka_capture.stop() == kafka_capture.path
@@ -147,6 +158,23 @@ def test_a_test_may_capture_its_traffic(tmp_path: Path) -> None:
         assert "kafka_capture needs " in done.stdout
         pytest.skip("it needs tcpdump and the right to capture")
     assert "1 passed" in done.stdout
+
+
+def test_the_files_of_the_page_work_as_they_are(tmp_path: Path) -> None:
+    done = project(tmp_path, SHOWN)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if "1 skipped" in done.stdout:
+        assert "kafka_capture needs " in done.stdout
+        pytest.skip("it needs tcpdump and the right to capture")
+    assert "1 passed" in done.stdout
+
+
+def test_the_test_of_the_page_can_read_a_file(tmp_path: Path) -> None:
+    """Where nothing can be captured: the same code, with the packets of a file."""
+    reading = SHOWN.replace('interface="lo", port=9092', f'file="{EPOCHS}"').replace('client="billing"', 'client="A"')
+    done = project(tmp_path, reading.replace('client_id="billing"', 'client_id="billing", port=29093'))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "A does not conform (adv-epochs.pcap):" in done.stdout
 
 
 def test_without_tcpdump_the_test_is_skipped(tmp_path: Path) -> None:
