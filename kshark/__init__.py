@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from kshark.bodies import decode, encode
     from kshark.face import Options, check, deliveries, events, groups, read, sessions, tables
     from kshark.groups.listed import ListedGroup as Group
-    from kshark.model import Message, Witness
+    from kshark.listed_message import ListedMessage as Message
+    from kshark.model import Witness
     from kshark.output.json_findings import ListedFinding as Finding
     from kshark.timeline import Entry
 
@@ -70,7 +71,7 @@ _PLACES = {
     "Entry": ("kshark.timeline", ""),
     "Finding": ("kshark.output.json_findings", "ListedFinding"),
     "Group": ("kshark.groups.listed", "ListedGroup"),
-    "Message": ("kshark.model", ""),
+    "Message": ("kshark.listed_message", "ListedMessage"),
     "ShareSession": ("kshark.analysis", ""),
     "Witness": ("kshark.model", ""),
     "decode": ("kshark.bodies", ""),

@@ -21,6 +21,7 @@ from kshark.groups import APIS as GROUP_APIS
 from kshark.groups import OFFSET_APIS, Groups
 from kshark.groups.listed import ListedGroup
 from kshark.incidents import ROWS
+from kshark.listed_message import ListedMessage
 from kshark.model import Event, Finding, Message, PacketBatch, Weird
 from kshark.names import TopicNames
 from kshark.output.catalogue import codes_of_rules
@@ -124,7 +125,7 @@ def analysed(pages: Iterable[list[Event]]) -> Iterator[tuple[list[Event], list[A
 
 def read(
     *paths: str | Path, records: bool = True, payload: bool = True, secrets: bool = False, **options: Unpack[Options]
-) -> Iterator[Message]:
+) -> Iterator[ListedMessage]:
     """Yield the messages of the captures, in the order in which they end. `body` is a dict of plain values, with the
     decoded contents of bytes fields next to them.
 
@@ -136,12 +137,12 @@ def read(
     return _messages(_Captures(paths, reading, options))
 
 
-def _messages(captures: _Captures) -> Iterator[Message]:
+def _messages(captures: _Captures) -> Iterator[ListedMessage]:
     for page in captures:
         for event in page:
             if isinstance(event, Message):
                 event.body = plain(event.body)
-                yield event
+                yield ListedMessage(event)
 
 
 def check(

@@ -427,6 +427,10 @@ class Frames(msgspec.Struct, eq=False):
         )
 
 
+def null() -> None:
+    """Return None, as `default_factory` of a field that `omit_defaults` would leave out: its JSON shows null."""
+
+
 class Shown(msgspec.Struct):
     """An object with a JSON line."""
 
@@ -553,7 +557,7 @@ class PacketInFile(msgspec.Struct, frozen=True, omit_defaults=True):
     is_line: bool = False
 
 
-class Witness(Shown, gc=False, repr_omit_defaults=True):
+class Witness(Shown, gc=False, omit_defaults=True):
     """The evidence of a finding: an exchange, or another event on a connection (`event`, at `packet`).
 
     `places`: the positions of its packets, if there are several files.
@@ -563,9 +567,13 @@ class Witness(Shown, gc=False, repr_omit_defaults=True):
     correlation_id: int | None
     request_packet: int | None
     response_packet: int | None
-    packet: int | None = None
-    event: str | None = None
-    places: list[PacketInFile] | UnsetType = UNSET
+    packet: int | None = msgspec.field(default_factory=null)
+    event: str | None = msgspec.field(default_factory=null)
+    places: list[PacketInFile] | None = None
+
+    def __repr__(self) -> str:
+        shown = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+        return f"Witness({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
 
 class Finding(Shown, gc=False):
@@ -603,8 +611,8 @@ class Finding(Shown, gc=False):
     until_ns: int | UnsetType | None = UNSET
     until_packet: int | UnsetType | None = UNSET
     #: The incident that explains the finding: its code and first packet.
-    event_code: str | UnsetType = UNSET
-    event_packet: int | UnsetType = UNSET
+    event_code: str | None = None
+    event_packet: int | None = None
 
     def __repr__(self) -> str:
         name = self.client if self.client_id is None else repr(self.client_id)

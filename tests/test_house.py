@@ -58,6 +58,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     (
         "kshark.attributes",
         "kshark.bodies",
+        "kshark.listed_message",
         "kshark.names",
         "kshark.clusters",
         "kshark.conditions",

@@ -9,7 +9,6 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from secrets import token_bytes
 from typing import Final, Literal
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from kshark.endpoints import host_of
@@ -108,7 +107,7 @@ class Pseudonyms:
             group_id=finding.group_id and self.of("group", finding.group_id),
             member_id=finding.member_id and self.of("member", finding.member_id),
             topic_id=finding.topic_id and self.of("id", finding.topic_id),
-            witness=[replace(it, places=UNSET) for it in finding.witness],
+            witness=[replace(it, places=None) for it in finding.witness],
         )
         mapped.argument = self.text(finding.argument)
         for witness in mapped.witness:

@@ -6,8 +6,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 
-from msgspec import UNSET
-
 from kshark.analysis import APIS, Analyzer, PackedSessions, ShareSession
 from kshark.cli.each import each
 from kshark.cli.parser import Parser, add_captures, add_format
@@ -88,7 +86,7 @@ class ShownSessions:
             if session.closed is not None and not self._source.includes_time(session.closed.time_ns):
                 continue
             if self._passed is not None:
-                if session.steps is UNSET or not any(self._passed.has(step.packet) for step in session.steps):
+                if session.steps is None or not any(self._passed.has(step.packet) for step in session.steps):
                     continue
-                session.steps = session.steps if self._steps else UNSET
+                session.steps = session.steps if self._steps else None
             yield session

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from msgspec import UNSET, Struct, field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kshark.evidence import folder
@@ -148,7 +148,7 @@ def _of_capture(finding: Finding) -> Finding:
     """Return a finding whose files have no folders: paths of a machine are of no use to others."""
     witness = [
         one
-        if one.places is UNSET
+        if one.places is None
         else replace(one, places=[replace(it, file=PurePath(it.file).name) for it in one.places])
         for one in finding.witness
     ]

@@ -13,7 +13,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from kshark.anonymous import Pseudonyms
@@ -192,7 +191,7 @@ def _renumbered(finding: Finding, numbers: array[int]) -> Finding:
             request_packet=of(one.request_packet),
             response_packet=of(one.response_packet),
             packet=of(one.packet),
-            places=UNSET,
+            places=None,
         )
         for one in finding.witness
     ]

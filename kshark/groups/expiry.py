@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import UNSET, UnsetType
-
 from kshark.analysis import Moment
 from kshark.groups.listed import ListedMember, Silence
 from kshark.groups.silence import Life, Timeout
@@ -156,11 +154,11 @@ def instance_released(table: GroupTable, group: Group, member: ListedMember, at:
                 table.expired(group, other, at, "instance")
 
 
-def silence_of(table: GroupTable, group: Group, member: ListedMember) -> Silence | UnsetType:
-    """Return the silence of a member that may be out of its group; UNSET if it is in the group."""
+def silence_of(table: GroupTable, group: Group, member: ListedMember) -> Silence | None:
+    """Return the silence of a member that may be out of its group; None if it is in the group."""
     life = group.life(member.member_id)
     timeout = table.timeouts.of(group.latest.type, group.group_id, life)
     if life.last_ns + timeout.ns >= table.traffic.now.time_ns:
-        return UNSET
+        return None
     last = life.heard or life.described or table.traffic.now
     return Silence(last.packet, last.time_ns, timeout.ms, timeout.source)

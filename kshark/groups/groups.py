@@ -6,7 +6,6 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kshark.analysis import Moment
@@ -334,6 +333,7 @@ def _listed(
         not_captured=[*missing_of(group, table.sight)],
         settings=table.settings.of(group.group_id, latest.type),
         offsets=offsets,
+        unassigned=[],
     )
 
 
@@ -349,12 +349,12 @@ def _member(table: GroupTable, group: Group, member: ListedMember, names: Mappin
     )
 
 
-def _presence(table: GroupTable, group: Group, member: ListedMember) -> tuple[bool | None, Silence | UnsetType]:
+def _presence(table: GroupTable, group: Group, member: ListedMember) -> tuple[bool | None, Silence | None]:
     """Return whether a member is in its group, and its silence if that is unknown."""
     if member.present:
         silent = silence_of(table, group, member)
-        return (True if silent is UNSET else None), silent
-    return (False if member.ended is not None or member.member_id in group.refused else None), UNSET
+        return (True if silent is None else None), silent
+    return (False if member.ended is not None or member.member_id in group.refused else None), None
 
 
 def _operation(one: Operation, names: Mapping[str, str], records: RecordedChanges) -> Operation:

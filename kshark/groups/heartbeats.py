@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import UNSET
-
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 from kshark.groups.coordinators import set_answering_broker
 from kshark.groups.expiry import epoch_given, instance_released, own
@@ -92,7 +90,7 @@ def _accepted(table: GroupTable, group: Group, member: ListedMember, exchange: G
             exchange.at,
             [Assigned(one.topic_id, None, [*one.partitions]) for one in assignment.topic_partitions or ()],
         )
-    elif (tasks := tasks_of(answer)) is not UNSET:
+    elif (tasks := tasks_of(answer)) is not None:
         assign(member, exchange.at, None, tasks)
     else:
         return

@@ -10,7 +10,7 @@ import msgspec
 from kshark.analysis import Moment
 from kshark.analysis.states.operations.listing import Operation
 from kshark.groups.rebalances.listing import Rebalance
-from kshark.model import Shown
+from kshark.model import Shown, null
 
 GroupType = Literal["share", "consumer", "classic", "streams"]
 #: The role of a Streams task: it does the work, it can take over, or it prepares for that.
@@ -79,7 +79,7 @@ class Tasks(msgspec.Struct):
     partitions: list[int]
 
 
-class MemberEnd(msgspec.Struct):
+class MemberEnd(msgspec.Struct, omit_defaults=True):
     """The end of a member's time in the group: left; removed (by another client); replaced (a static member came back);
     away (a static member that will come back: until its session expires it is in the group); fenced; expired (its
     session timed out); unknown (the coordinator did not know it, or no longer listed it); deleted (with its group).
@@ -93,7 +93,7 @@ class MemberEnd(msgspec.Struct):
     packet: int
     time_ns: int
     how: str
-    because: ExpiryProof | msgspec.UnsetType = msgspec.UNSET
+    because: ExpiryProof | None = None
 
 
 class Silence(msgspec.Struct):
@@ -115,7 +115,11 @@ class AcknowledgementStyle(msgspec.Struct):
     because: str
 
 
-class ListedMember(msgspec.Struct):
+def _no_errors() -> dict[str, int]:
+    return {}
+
+
+class ListedMember(msgspec.Struct, omit_defaults=True):
     """A member, and its client with the host's `address`.
 
     `present`: it is in the group at the end; null: the capture does not show it. `joined`: its last join; null if the
@@ -127,25 +131,25 @@ class ListedMember(msgspec.Struct):
     """
 
     member_id: str
-    instance_id: str | None = None
-    client_id: str | None = None
-    software: str | None = None
-    software_version: str | None = None
-    address: str | None = None
-    rack_id: str | None = None
-    present: bool | None = None
-    joined: Moment | None = None
-    joins: int = 0
-    last: Moment | None = None
-    ended: MemberEnd | None = None
-    epoch: int | None = None
-    topics: list[str] | None = None
-    assigned: Moment | None = None
-    assignment: list[Assigned] | None = None
-    rejected: dict[str, int] = {}
-    acknowledges: AcknowledgementStyle | None = None
-    tasks: list[Tasks] | msgspec.UnsetType = msgspec.UNSET
-    silent: Silence | msgspec.UnsetType = msgspec.UNSET
+    instance_id: str | None = msgspec.field(default_factory=null)
+    client_id: str | None = msgspec.field(default_factory=null)
+    software: str | None = msgspec.field(default_factory=null)
+    software_version: str | None = msgspec.field(default_factory=null)
+    address: str | None = msgspec.field(default_factory=null)
+    rack_id: str | None = msgspec.field(default_factory=null)
+    present: bool | None = msgspec.field(default_factory=null)
+    joined: Moment | None = msgspec.field(default_factory=null)
+    joins: int = msgspec.field(default_factory=int)
+    last: Moment | None = msgspec.field(default_factory=null)
+    ended: MemberEnd | None = msgspec.field(default_factory=null)
+    epoch: int | None = msgspec.field(default_factory=null)
+    topics: list[str] | None = msgspec.field(default_factory=null)
+    assigned: Moment | None = msgspec.field(default_factory=null)
+    assignment: list[Assigned] | None = msgspec.field(default_factory=null)
+    rejected: dict[str, int] = msgspec.field(default_factory=_no_errors)
+    acknowledges: AcknowledgementStyle | None = msgspec.field(default_factory=null)
+    tasks: list[Tasks] | None = None
+    silent: Silence | None = None
 
 
 class GroupSetting(msgspec.Struct):
@@ -178,7 +182,7 @@ class GroupOffset(msgspec.Struct):
     source: OffsetSource
 
 
-class ListedGroup(Shown):
+class ListedGroup(Shown, omit_defaults=True):
     """One group: its state at the end, and in `history` a row for each change.
 
     `protocol_type`: of a classic group (`consumer`, `connect`). `assignor`: as described, or as a classic group chose
@@ -202,16 +206,16 @@ class ListedGroup(Shown):
     history: list[GroupState]
     members: list[ListedMember]
     operations: list[Operation]
-    history_left_out: int = 0
-    members_left_out: int = 0
-    operations_left_out: int = 0
-    cluster_id: str | None = None
-    not_captured: list[str] = msgspec.field(default_factory=list)
-    settings: list[GroupSetting] = msgspec.field(default_factory=list)
-    offsets: list[GroupOffset] = msgspec.field(default_factory=list)
-    unassigned: list[Assigned] = msgspec.field(default_factory=list)
-    rebalances: list[Rebalance] | msgspec.UnsetType = msgspec.UNSET
-    rebalances_left_out: int | msgspec.UnsetType = msgspec.UNSET
+    history_left_out: int
+    members_left_out: int
+    operations_left_out: int
+    cluster_id: str | None
+    not_captured: list[str]
+    settings: list[GroupSetting]
+    offsets: list[GroupOffset]
+    unassigned: list[Assigned]
+    rebalances: list[Rebalance] | None = None
+    rebalances_left_out: int | None = None
 
     def __repr__(self) -> str:
         members = sum(member.present is True for member in self.members)

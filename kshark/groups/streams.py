@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msgspec import UNSET, UnsetType
-
 from kshark.groups.listed import Role, Tasks
 
 _TASKS: Final[dict[Role, str]] = {"active": "active_tasks", "standby": "standby_tasks", "warmup": "warmup_tasks"}
 
 
-def tasks_of(described: Any) -> list[Tasks] | UnsetType:
-    """Return the tasks that a coordinator assigns to a member; UNSET if the message has none."""
+def tasks_of(described: Any) -> list[Tasks] | None:
+    """Return the tasks that a coordinator assigns to a member; None if the message has none."""
     given = {role: getattr(described, name, None) for role, name in _TASKS.items()}
     if given["active"] is None:
-        return UNSET
+        return None
     return [
         Tasks(role, task.subtopology_id, [*task.partitions]) for role, tasks in given.items() for task in tasks or ()
     ]

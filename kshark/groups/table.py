@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from kshark import limits
@@ -224,7 +223,7 @@ class Group:
             member.joined = joined
             member.joins += 1
 
-    def leave(self, member_id: str, at: Moment, how: str, because: ExpiryProof | UnsetType = UNSET) -> None:
+    def leave(self, member_id: str, at: Moment, how: str, because: ExpiryProof | None = None) -> None:
         """Record that a member left the group, which raises its epoch; ignore a member that was not in it."""
         if member_id in self.present:
             self._withdraw(member_id)
@@ -256,7 +255,7 @@ class Group:
 
 
 def assign(
-    member: ListedMember, at: Moment, assignment: list[Assigned] | None, tasks: list[Tasks] | UnsetType = UNSET
+    member: ListedMember, at: Moment, assignment: list[Assigned] | None, tasks: list[Tasks] | None = None
 ) -> None:
     """Set the partitions or the tasks that a member received."""
     member.assigned, member.assignment, member.tasks = at, assignment, tasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from msgspec import UNSET, Struct, field
+from msgspec import Struct, field
 
 from kshark.analysis.rules.rule import Verdict
 from kshark.anomaly import Blame
@@ -98,7 +98,7 @@ class Alike(Struct):
 def sort_of(finding: Finding) -> Sort:
     """Return the properties that equal findings share."""
     event = None
-    if finding.event_code is not UNSET and finding.event_packet is not UNSET:
+    if finding.event_code is not None and finding.event_packet is not None:
         event = finding.event_code, finding.event_packet
     cause = finding.cause if finding.code in _BY_CAUSE else None
     return Sort(finding.code, finding.verdict, finding.blame, event, cause)

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from msgspec import UNSET
-
 from kshark.groups import Coordinator, GroupOffset, GroupSetting, GroupState, ListedGroup, ListedMember
 from kshark.output.operations import operation_lines
 from kshark.output.rebalances import rebalance_lines
@@ -78,7 +76,7 @@ def group_lines(group: ListedGroup, width: int | None, *, verbose: bool, cluster
     if group.members:
         yield from table(_MEMBERS, [_member(member) for member in group.members], width, _INDENT)
     yield from folded(_assigned_to_nobody(group), width, 2 * _INDENT) if group.unassigned else ()
-    if group.rebalances is not UNSET:
+    if group.rebalances is not None:
         left_out = group.rebalances_left_out or 0
         yield from rebalance_lines(group.rebalances, left_out, width, verbose=verbose)
     if group.offsets:
@@ -99,13 +97,13 @@ def total_line(groups: Sequence[ListedGroup], left_out: int) -> Line:
     """Return `3 groups: 2 share, 1 classic; 4 members, 1 fenced`."""
     types = Counter(group.type or "of unknown type" for group in groups)
     members = [member for group in groups for member in group.members]
-    ends = Counter(member.ended.how for member in members if member.ended is not None and member.silent is UNSET)
+    ends = Counter(member.ended.how for member in members if member.ended is not None and member.silent is None)
     type_counts = ", ".join(f"{number(count)} {type}" for type, count in types.most_common())
     line: Line = [(counted(len(groups), "group"), API), (f": {type_counts}" if type_counts else "", PLAIN)]
     if members:
         line.append((f"; {counted(len(members), 'member')}", PLAIN))
         line += [(f", {number(count)} {how}", _ENDS.get(how, WARN)) for how, count in ends.most_common()]
-        if silent := sum(member.silent is not UNSET for member in members):
+        if silent := sum(member.silent is not None for member in members):
             line.append((f", {number(silent)} silent", WARN))
     if left_out:
         line.append((f"; {counted(left_out, 'group')} with the oldest activity were discarded", WARN))
@@ -248,7 +246,7 @@ def _assigned_to_nobody(group: ListedGroup) -> Line:
 
 def _ended(member: ListedMember) -> Line:
     ended, silent = member.ended, member.silent
-    if silent is not UNSET:
+    if silent is not None:
         after = f"{silent.session_timeout_ms / 1000:g} s"
         expiry = f"out by default after {after}" if silent.source == "default" else f"session timeout {after}"
         return [(f"silent since {clock(silent.time_ns)[:8]}, {expiry}", WARN)]

@@ -28,6 +28,8 @@ class ListedFinding(Finding, gc=False):
     known.
     """
 
+    until_ns: int | None = None
+    until_packet: int | None = None
     weight: int = 0
     rests_on: Sequence[Mapping[str, str]] = ()
     explains: Mapping[str, int] | None = None
@@ -49,7 +51,7 @@ def explained_by(findings: Iterable[Finding]) -> Explained:
     """Count the findings that each event explains."""
     explained: defaultdict[tuple[str, int], Counter[str]] = defaultdict(Counter)
     for finding in findings:
-        if isinstance(finding.event_code, str) and isinstance(finding.event_packet, int):
+        if finding.event_code is not None and finding.event_packet is not None:
             explained[finding.event_code, finding.event_packet][finding.code] += 1
     return explained
 

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from msgspec import UNSET
-
 from kshark.analysis import SessionStep, ShareSession
 from kshark.error_names import ERROR_NAMES
 from kshark.output.spans import API, DIM, ERROR, GOOD, LABEL, PLAIN, VALUE, WARN, Line, Span
@@ -74,7 +72,7 @@ def steps_lines(session: ShareSession, width: int | None) -> Iterator[Line]:
         *ended,
         (f"  {counted(session.requests, 'request')}, {number(session.accepted)} accepted", DIM),
     ]
-    if session.steps is not UNSET:
+    if session.steps is not None:
         yield from table(_STEPS, [_step(step) for step in session.steps], width, indent=2)
     yield []
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from msgspec import UNSET
-
 from kshark.groups import Groups, ListedGroup, ListedMember
 from kshark.pipeline import Options
 from kshark_dissectors.embedded.consumer_protocol import ASSIGNMENT, SUBSCRIPTION
@@ -50,7 +48,7 @@ def assignment(one: ListedMember) -> dict[str | None, list[int]] | None:
 
 def tasks(one: ListedMember) -> dict[str, dict[str, list[int]]] | None:
     """Partitions by role and subtopology."""
-    if one.tasks is UNSET:
+    if one.tasks is None:
         return None
     told: dict[str, dict[str, list[int]]] = {}
     for each in one.tasks:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import UNSET
 
 from kshark.api_keys import (
     API_VERSIONS,
@@ -241,7 +240,7 @@ def test_a_recorded_member_that_was_killed() -> None:
     ]
     ends = {one.client_id: one.ended for one in group.members}
     assert {client: (end.how, end.because) for client, end in ends.items() if end is not None} == {
-        "k1": ("left", UNSET),
+        "k1": ("left", None),
         "k2": ("expired", "assigned_to_others"),
         "k3": ("expired", "assigned_to_others"),
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from kshark import limits
@@ -53,7 +52,7 @@ def test_an_incident_that_it_only_explains_leaves_the_verdict() -> None:
 
 def test_a_note_stays_a_note() -> None:
     note = replace(LATE, verdict="note", severity="note", blame="unknown")
-    assert replace(explained(note), event_code=UNSET, event_packet=UNSET) == note
+    assert replace(explained(note), event_code=None, event_packet=None) == note
 
 
 def test_an_incident_that_is_not_proved_makes_the_finding_unknown_for_its_reason() -> None:
@@ -120,14 +119,14 @@ def test_what_explains_an_incident_may_begin_while_it_lasts(*, until: int | None
 
 def test_an_incident_whose_party_is_proved_is_explained_by_none_that_blames_another() -> None:
     lasting = replace(OVERDUE, until_packet=50)
-    assert by_outage(replace(lasting, blame="broker")).event_code is UNSET
+    assert by_outage(replace(lasting, blame="broker")).event_code is None
     assert by_outage(replace(lasting, blame="network")).event_code == "NETWORK_OUTAGE"
 
 
 def test_an_incident_of_a_broker_alone_is_explained_whatever_the_host() -> None:
     silent = replace(OVERDUE, code="BROKER_SILENT", client="", until_packet=50)
     assert by_outage(silent, hosts=frozenset({"10.0.0.7"})).event_code == "NETWORK_OUTAGE"
-    assert by_outage(replace(silent, client=OVERDUE.client), hosts=frozenset({"10.0.0.7"})).event_code is UNSET
+    assert by_outage(replace(silent, client=OVERDUE.client), hosts=frozenset({"10.0.0.7"})).event_code is None
 
 
 def by_outage(finding: Finding, since: int = 40, **where: Any) -> Finding:

@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from kshark import limits
 from kshark.analysis.facts.brokers import End
@@ -75,7 +74,7 @@ class SessionStep(msgspec.Struct):
     cause: str | None
 
 
-class ShareSession(Shown):
+class ShareSession(Shown, omit_defaults=True):
     """One share session; its fields, in this order, are the JSON line (`kshark sessions -T json`).
 
     `session` counts from 1 for each (broker, group, member). `opened` is null if the capture shows no accepted epoch 0,
@@ -93,7 +92,7 @@ class ShareSession(Shown):
     accepted: int
     rejected: dict[str, int]
     connections: int
-    steps: list[SessionStep] | UnsetType = UNSET
+    steps: list[SessionStep] | None = None
 
     def __repr__(self) -> str:
         end = "not opened" if self.closed is None else self.closed.how
@@ -153,7 +152,7 @@ class PackedSessions:
                 if len(self) < limits.LISTED_SESSIONS:
                     self._packed.add(row.packet, _encode(row.session))
             elif (session := row.session) is not None:
-                if isinstance(session.steps, UnsetType):
+                if session.steps is None:
                     session.steps = []
                 session.steps.append(row.step)
 

@@ -42,7 +42,7 @@ class Party(msgspec.Struct, frozen=True):
     instance_id: str | None = None
 
 
-class Wait(msgspec.Struct):
+class Wait(msgspec.Struct, omit_defaults=True):
     """A member for which a rebalance waited, from a packet to a packet (null: until the end). `member` is null if the
     wait was for no member that is known. `partitions`: those that it has not given up, by topic id."""
 
@@ -50,9 +50,9 @@ class Wait(msgspec.Struct):
     member: Party | None
     packet: int
     time_ns: int
-    until_packet: int | None = None
-    until_ns: int | None = None
-    partitions: dict[str, list[int]] | msgspec.UnsetType = msgspec.UNSET
+    until_packet: int | None
+    until_ns: int | None
+    partitions: dict[str, list[int]] | None = None
 
 
 class Rebalance(msgspec.Struct):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import UNSET
-
 from kshark.groups.rebalances.listing import Party, Rebalance, Trigger, Wait, Waiting
 from kshark.groups.rebalances.rows import NOTICED_NS
 
@@ -73,7 +71,7 @@ def wait_of(wait: Wait) -> str:
         "{}, which has not joined so far" if wait.why == "never_joined" and wait.until_ns is None else _WAITS[wait.why]
     )
     name = words.format(party_name(wait.member, address=False))
-    if wait.partitions is not UNSET:
+    if wait.partitions is not None:
         count = sum(len(numbers) for numbers in wait.partitions.values())
         return f"{name} ({count})"
     return name
