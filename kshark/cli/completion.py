@@ -199,7 +199,7 @@ def _zsh(program: str, commands: list[Command], kinds: Kinds, default: str | Non
         first=":" if default is None else "_files",
         other=":" if default is None else f"{function}_of_{default}",
         kinds="\n".join(
-            f'_kshark_{kind}() {{ local -a words=({" ".join(words)}); compadd "$@" -a words }}'
+            f'_kshark_{kind}() {{ local -a words=({" ".join(map(quote, words))}); compadd "$@" -a words }}'
             for kind, words in kinds.items()
         ),
         functions="\n".join(_zsh_function(function, command) for command in commands),

@@ -16,6 +16,7 @@ from kshark.cli.explain import PAGES
 from kshark.cli.parser import Parser
 from kshark.conditions.fields import COMMON, PREFIX
 from kshark.output.catalogue import CODES
+from kshark.output.mentions import settings, tickets
 from kshark.registry import Registry
 from kshark.timeline import KINDS
 from kshark_dissectors.enums import ErrorCode
@@ -58,6 +59,11 @@ def _fields() -> list[str]:
     return [*COMMON, *sorted({PREFIX + name.rpartition(".")[2] for name in Fields(Registry()).names()} - {*COMMON})]
 
 
+def _names() -> list[str]:
+    kips = (f"KIP-{number}" for number in KIPS)
+    return sorted({*CODES, *_apis(), *ErrorCode.__members__, *kips, *PAGES, *settings(), *tickets()})
+
+
 #: The values of each kind that the shell does not know.
 VALUES: Final[dict[str, Callable[[], Iterable[str]]]] = {
     "codes": lambda: sorted(code for code, rule in CODES.items() if isinstance(rule, Rule)),
@@ -65,7 +71,17 @@ VALUES: Final[dict[str, Callable[[], Iterable[str]]]] = {
     "keys": lambda: KEYS,
     "reasons": lambda: FAIL_ON,
     "fields": _fields,
-    "names": lambda: sorted({*CODES, *_apis(), *ErrorCode.__members__, *(f"KIP-{number}" for number in KIPS), *PAGES}),
+    "names": lambda: sorted(
+        {
+            *CODES,
+            *_apis(),
+            *ErrorCode.__members__,
+            *(f"KIP-{number}" for number in KIPS),
+            *PAGES,
+            *settings(),
+            *tickets(),
+        }
+    ),
     "apis": _apis,
 }
 

@@ -12,7 +12,7 @@ from enum import IntEnum
 from itertools import chain
 from typing import Any, Final
 
-from kshark.analysis import REASONS
+from kshark.analysis import REASONS, Rule
 from kshark.analysis.rules.causes import CAUSES
 from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.parser import Parser, add_format, close_to
@@ -25,6 +25,7 @@ from kshark.output.entries import catalogue_lines, cause_lines, code_lines, fiel
 from kshark.output.error_entries import error_lines, error_object
 from kshark.output.kip_entries import kip_lines, kip_number, kip_object, kips_lines
 from kshark.output.layouts import enum_lines, structure_lines
+from kshark.output.mentions import setting_lines, settings, ticket_lines, tickets
 from kshark.output.metric_entries import metric_named, metrics_lines, named_lines
 from kshark.output.occurrences import common_lines, occurrences
 from kshark.output.occurrences import field_lines as occurrence_lines
@@ -51,6 +52,9 @@ EXAMPLES = (
     "kshark explain share_session_epoch",
     "kshark explain KIP-1222",
     "kshark explain kips",
+    "kshark explain KAFKA-19950",
+    "kshark explain max.poll.interval.ms",
+    "kshark explain rule 28",
     "kshark explain SPSO NotLeaderForPartitionException",
     "kshark explain ShareFetch -T json | jq '.errors[].error'",
     "kshark explain OffsetCommitValue AclOperation",
@@ -64,6 +68,7 @@ EXAMPLES = (
     "kshark explain tls-keys",
     "kshark explain",
 )
+_RULE: Final = re.compile(r"rule[ -]?([0-9]{1,6})", re.IGNORECASE)
 #: Columns of a sentence outside a terminal.
 _WIDTH: Final = 100
 ENUMS: Final[dict[str, EnumClass]] = {
@@ -88,9 +93,9 @@ def arguments(parser: Parser) -> None:
         "names",
         nargs="*",
         metavar="NAME",
-        help="a code, a cause, an API, field, structure or enumeration by name, an error by number or name, a KIP, "
-        "a name of the old protocol guide; kips, life (of a share group), tables, fields, rules, tls-keys, metrics or "
-        "the name of a metric; without a name: the whole catalogue",
+        help="a code, rule 28, a cause, an API, field, structure or enumeration by name, an error by number or name, a "
+        "KIP, a ticket or a setting that rules name, a name of the old protocol guide; kips, life (of a share group), "
+        "tables, fields, rules, tls-keys, metrics or the name of a metric; without a name: the whole catalogue",
     )
     add_format(parser, "text", "json")
     parser.add_argument(
@@ -117,7 +122,7 @@ def run(args: Namespace) -> int:
         return 0
     if not args.names:
         sink.lines(catalogue_lines(sink.width))
-    for index, name in enumerate(args.names):
+    for index, name in enumerate(_joined(args.names)):
         lines = explained(name, apis, sink.width)
         sink.lines(chain([[]], lines) if index else lines)
     return 0
@@ -129,6 +134,8 @@ def explained(name: str, apis: Registry, width: int | None) -> Iterable[Line]:
     Raises UsageError, with a similar name if there is one, if nothing has that name.
     """
     upper, lower = name.upper(), name.lower()
+    if (numbered := _RULE.fullmatch(name)) is not None:
+        return _numbered(int(numbered[1]))
     error = _error(name, apis)
     if upper in CODES:  # some rules have the name of the error that they explain
         return chain(code_lines(CODES[upper]), [] if error is None else chain([[]], error_lines(error, apis)))
@@ -151,7 +158,13 @@ def explained(name: str, apis: Registry, width: int | None) -> Iterable[Line]:
 
 
 def _other(name: str, apis: Registry, width: int | None) -> Iterable[Line]:
-    """Return the explanation of a term, a structure, a field or an old name. Raises UsageError if it is none."""
+    """Return the explanation of a ticket, a setting, a term, a structure, a field or an old name. Raises UsageError if
+    it is none.
+    """
+    if (ticket := {known.lower(): known for known in tickets()}.get(name.lower())) is not None:
+        return ticket_lines(ticket, width)
+    if name.lower() in settings():
+        return setting_lines(name.lower(), width)
     meant = term(name)
     if meant is None:
         lines = _fields(name, apis, width)
@@ -175,19 +188,45 @@ def _error(name: str, apis: Registry) -> ErrorCode | None:
     numbers = [error.value for error in ErrorCode]
     api = apis.name(int(name))
     hint = f"; API {name} is {api} (kshark explain {api})" if api else ""
-    for rule in EVERY_RULE:
-        if rule.number == int(name):
-            hint += f"; rule {name} is {rule.code} (kshark explain {rule.code})"
+    for rule in _rules(int(name)):
+        hint += f"; rule {name} is {rule.code} (kshark explain {rule.code})"
     raise UsageError(f"Kafka has no error {name}{hint} (errors are numbered from {min(numbers)} to {max(numbers)})")
 
 
 def _error_page(name: str, error: ErrorCode, apis: Registry) -> Iterator[Line]:
-    """Yield the lines of an error; those of a number also name the API with that key."""
+    """Yield the lines of an error; those of a number also name the API and the rules with that number."""
     yield from error_lines(error, apis)
+    if name.upper() == error.name:
+        return
     api = apis.name(error.value)
-    if api is not None and name.upper() != error.name:
-        yield []
-        yield [(f"API {error.value} is {api}: kshark explain {api}", DIM)]
+    others = [] if api is None else [f"API {error.value} is {api}: kshark explain {api}"]
+    others += [f"rule {error.value} is {rule.code}: kshark explain {rule.code}" for rule in _rules(error.value)]
+    yield from [[]] if others else []
+    yield from ([(line, DIM)] for line in others)
+
+
+def _rules(number: int) -> list[Rule]:
+    """Return the rules with a number of the catalogue."""
+    return [rule for rule in EVERY_RULE if rule.number == number]
+
+
+def _numbered(number: int) -> Iterable[Line]:
+    """Return the pages of the rules with a number. Raises UsageError if there is none."""
+    rules = _rules(number)
+    if not rules:
+        numbers = [rule.number for rule in EVERY_RULE if rule.number is not None]
+        raise UsageError(
+            f"no rule has the number {number}; they are numbered from {min(numbers)} to {max(numbers)} (kshark explain "
+            "rules lists them)"
+        )
+    return chain.from_iterable(chain([[]] if index else [], code_lines(rule)) for index, rule in enumerate(rules))
+
+
+def _joined(names: Iterable[str]) -> Iterator[str]:
+    """Yield the names; `rule 28` in two words is one."""
+    words = iter(names)
+    for word in words:
+        yield f"{word} {next(words, '')}".strip() if word.lower() == "rule" else word
 
 
 def _must_be_known(kip: int) -> None:
@@ -245,6 +284,8 @@ def _unknown(name: str, apis: Registry) -> str:
         *apis.structures(),
         *COMMON,
         *other_names(),
+        *settings(),
+        *tickets(),
         *(f"KIP-{number}" for number in KIPS),
     ]
     names += [metric.name for metrics in METRICS.values() for metric in metrics]

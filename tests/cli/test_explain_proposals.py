@@ -1,4 +1,4 @@
-"""`kshark explain KIP-1222`, and pages as JSON."""
+"""`kshark explain KIP-1222`, and of tickets, settings and numbers of rules; pages as JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
+from kshark.analysis.facts.bases import Setting
+from kshark.output.catalogue import EVERY_RULE
 from kshark.output.kip_entries import rules_of
+from kshark.output.mentions import settings, tickets
 from kshark_dissectors.kips import KIPS
 from tests.cli.command import Run
 from tests.shared import ROOT, pythonpath
@@ -142,3 +145,83 @@ def test_other_commands_do_not_load_what_only_explain_shows() -> None:
         check=True,
     )
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_a_ticket_leads_to_its_rules_and_what_to_do(kshark: Run) -> None:
+    assert kshark("explain", "kafka-19950").lines == [
+        "KAFKA-19950  https://issues.apache.org/jira/browse/KAFKA-19950",
+        "",
+        "rules  1 that names it",
+        "  SESSION_KILLED_BY_OLD_CONNECTION  A session was reopened on a new connection, and ended when the old "
+        "connection closed.",
+        "  → Upgrade the brokers to 4.2. Until then, open the new session after the old connection is closed. After "
+        "error 122, open the session again.",
+    ]
+    assert kshark("explain", "twmb/franz-go#922").lines[0].endswith("  https://github.com/twmb/franz-go/issues/922")
+
+
+@pytest.mark.parametrize("ticket", tickets())
+def test_every_ticket_that_a_finding_prints_is_explained(kshark: Run, ticket: str) -> None:
+    done = kshark("explain", ticket)
+    assert (done.code, done.err) == (0, "")
+    assert all(rule.code in done.out for rule in EVERY_RULE if ticket in rule.tickets)
+
+
+def test_a_ticket_that_no_rule_names_is_not_made_up(kshark: Run) -> None:
+    done = kshark("explain", "KAFKA-1")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith('kshark: nothing is called "KAFKA-1"')
+
+
+def test_a_setting_leads_to_the_rules_that_rest_on_it_or_advise_it(kshark: Run) -> None:
+    lines = kshark("explain", "group.share.record.lock.duration.ms").lines
+    assert lines[0] == "group.share.record.lock.duration.ms  13 rules of kshark"
+    assert "rules  12 resting on it" in lines
+    assert (
+        "  group.share.record.lock.duration.ms, which answers to ShareFetch show since version 1; before, its range of "
+        "1 s to 1 h counts" in lines
+    )
+    assert any(line.startswith("  NEVER_ACKED               Records were acquired, but neither ") for line in lines)
+    assert "rules  1 with advice about it" in lines
+    assert lines[-1] == "see also   share.record.lock.duration.ms"
+
+
+@pytest.mark.parametrize("name", ["session.timeout.ms", "Max.Poll.Interval.Ms"])
+def test_a_setting_of_a_client_is_found_in_advice(kshark: Run, name: str) -> None:
+    done = kshark("explain", name)
+    assert done.lines[0].startswith(f"{name.lower()}  ")
+    assert "with advice about it" in done.out
+    assert "  REBALANCE_STORM " in done.out
+
+
+def test_every_setting_of_the_rows_has_a_page_and_nothing_else_is_one(kshark: Run) -> None:
+    for rule in EVERY_RULE:
+        for basis in rule.rests_on:
+            assert not isinstance(basis, Setting) or " " in basis.name or basis.name in settings()
+    assert {name for name in settings() if "." not in name or name.endswith((".sh", ".log", ".md", ".txt"))} == set()
+    for name in settings():
+        assert kshark("explain", name).code == 0
+    assert 'did you mean "session.timeout.ms"' in kshark("explain", "session.timout.ms").err
+
+
+@pytest.mark.parametrize("words", [["rule 28"], ["rule", "28"], ["Rule-28"]])
+def test_a_rule_is_found_by_its_number(kshark: Run, words: list[str]) -> None:
+    assert kshark("explain", *words).lines[0].startswith("SESSION_KILLED_BY_OLD_CONNECTION  rule 28 ")
+
+
+def test_a_number_alone_is_an_error_and_names_what_else_it_may_be(kshark: Run) -> None:
+    lines = kshark("explain", "28").lines
+    assert lines[0].startswith("28 INVALID_COMMIT_OFFSET_SIZE")
+    assert lines[-2:] == [
+        "API 28 is TxnOffsetCommit: kshark explain TxnOffsetCommit",
+        "rule 28 is SESSION_KILLED_BY_OLD_CONNECTION: kshark explain SESSION_KILLED_BY_OLD_CONNECTION",
+    ]
+
+
+def test_two_rules_with_one_number_are_both_shown_and_no_rule_is_an_error(kshark: Run) -> None:
+    heads = [line.split()[0] for line in kshark("explain", "rule 69").lines if "  rule 69 " in line]
+    assert heads == ["REJECT_RATE", "RELEASE_STORM"]
+    done = kshark("explain", "rule", "999", "123")
+    assert done.code == 2
+    assert done.err.startswith("kshark: no rule has the number 999; they are numbered from 1 to ")
+    assert kshark("explain", "rule").code == 2
