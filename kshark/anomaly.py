@@ -59,7 +59,8 @@ _CAPTURE: Final = (
     _weird("LOG_LINES_UNREADABLE", "capture", "warn", "capture", "Lines of a request log that are no completed request with a time, or do not fit the API; they were skipped.", "Kafka: RequestConvertToJson",
         advice="Nothing if they belong to other loggers. Else check the layout of the log: each line needs a time (%d) and the whole message (%m)."),
     _weird("LOGGED_TIMES", "capture", "note", "capture", "A request log: messages alone, without the network, ends of connections, and records. Requests of different connections that are this close in time have no known order.", "Kafka: RequestChannel.updateRequestMetrics",
-        advice="Nothing: what a log cannot show is unknown. Capture packets to see it (docs/request-log.md)."),
+        advice="Nothing: what a log cannot show is unknown. Capture packets to see it "
+        "(https://github.com/kshark/kshark/blob/main/docs/request-log.md)."),
     _weird("PACKETS_DROPPED", "capture", "warn", "capture", "The kernel or interface dropped packets before they were captured.", "pcapng, section 4.6",
         advice="The dropped packets are missing here too: capture with a larger buffer (tcpdump -B 65536), a narrower filter, or onto a faster disk."),
     _weird("INTERFACE_DOWN", "capture", "note", "capture", "A captured interface was down, or did not exist, for a while.",

@@ -16,6 +16,8 @@ from kshark.cli.described import Command, Option, commands
 from kshark_spark.cli import described_commands
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "man"
+#: Where bugs are reported.
+ISSUES: Final = "https://github.com/kshark/kshark/issues"
 _ENVIRONMENT: Final = (
     ("NO_COLOR", "no colours on a terminal"),
     ("FORCE_COLOR", "colours in a pipe, too"),
@@ -53,7 +55,8 @@ def programs() -> list[Program]:
                 "how it knows. It decodes every API of Kafka 0.8 to 4.4, and judges share groups (KIP-932), groups, "
                 "transactions and fetches.",
                 "FILE is a capture: pcap or pcapng, also compressed with gzip or zstd, a folder of them, or - for "
-                "standard input. Several files form one capture. A broker's request log is one, too. Kafka is "
+                "standard input. Several files form one capture. A broker's request log is one, too "
+                "(https://github.com/kshark/kshark/blob/main/docs/request-log.md). Kafka is "
                 "recognised on any port. kshark FILE is kshark check FILE.",
                 "Standard output has data, standard error has notes and progress. Credentials are masked unless "
                 "--secrets is given.",
@@ -129,6 +132,7 @@ def _lines(program: Program) -> Iterator[str]:
     yield from _list(program.status)
     yield ".SH ENVIRONMENT"
     yield from _list(program.environment)
+    yield from (".SH REPORTING BUGS", f"Bugs and wrong findings: {_text(ISSUES)}")
     yield from (".SH SEE ALSO", ", ".join(f"\\fB{_text(name)}\\fR(1)" for name in program.see))
 
 

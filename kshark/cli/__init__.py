@@ -100,6 +100,7 @@ def _help() -> str:
         "Analyze Kafka traffic in packet captures: who broke which rule, when, and the evidence.\n\n"
         f"{rows}\n"
         "FILE is a pcap or pcapng file (may be compressed), a folder of them, or - for standard input. Several files "
-        "form one capture.\nA broker's request log is one too (docs/request-log.md).\n"
-        "kshark FILE is kshark check FILE. kshark COMMAND --help shows a command's options and examples.\n"
+        "form one capture.\nA broker's request log is one too (https://github.com/kshark/kshark/blob/main/docs/request-log.md)"
+        ".\nkshark FILE is kshark check FILE. kshark COMMAND --help shows a command's options and examples.\n"
+        "Report bugs and wrong findings at https://github.com/kshark/kshark/issues\n"
     )

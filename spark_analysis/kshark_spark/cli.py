@@ -82,7 +82,10 @@ EXAMPLES: Final = {
 }
 
 
-_HELP: Final = "kshark-spark COMMAND --help shows a command's options and examples.\n"
+_HELP: Final = (
+    "kshark-spark COMMAND --help shows a command's options and examples.\n"
+    "Report bugs and wrong findings at https://github.com/kshark/kshark/issues\n"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,7 +12,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from kshark.analysis import Rule
 from kshark.cli import COMMANDS
+from kshark.output.catalogue import CODES
 from tests.cli.command import Run
 from tests.patience import PATIENCE_S
 from tests.shared import CAPTURES, ROOT, pythonpath
@@ -23,6 +25,33 @@ def test_help_lists_every_command(kshark: Run) -> None:
         done = kshark(asked)
         assert done.code == 0
         assert all(f"  {name} " in done.out for name in COMMANDS)
+
+
+def test_the_help_ends_with_where_to_report_a_bug(kshark: Run) -> None:
+    url = "https://github.com/kshark/kshark/issues"
+    assert kshark("--help").lines[-1] == f"Report bugs and wrong findings at {url}"
+    for page in ("README.md", "docs/index.md", "man/kshark.1", "man/kshark-spark.1"):
+        assert url in (ROOT / page).read_text().replace("\\-", "-"), page
+    spark = subprocess.run(
+        [sys.executable, "-m", "kshark_spark", "--help"],
+        env={**os.environ, "PYTHONPATH": pythonpath(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+    assert spark.stdout.endswith(f"{url}\n")
+
+
+def test_texts_name_pages_by_their_address_since_a_wheel_has_no_docs(kshark: Run) -> None:
+    texts = [kshark("--help").out, *(kshark(command, "--help").out for command in COMMANDS)]
+    texts += [text for entry in CODES.values() for text in (entry.text, entry.advice)]
+    texts += [text for entry in CODES.values() if isinstance(entry, Rule) for text in (entry.must, entry.provoked_by)]
+    address = "https://github.com/kshark/kshark/blob/main/"
+    pages = {page for text in texts for page in re.findall(rf"{address}([\w/.-]+\.md)", text)}
+    assert pages
+    assert all((ROOT / page).exists() for page in pages)
+    assert [text for text in texts if re.search(rf"(?<!{address})docs/[\w-]+\.md", text)] == []
 
 
 def test_without_a_command_the_help_goes_to_stderr(kshark: Run) -> None:
