@@ -12,12 +12,21 @@ from typing import Any
 
 import pytest
 
+from kshark.cli import main
 from kshark.cli.check import arguments, verify
 from kshark.cli.parser import Parser
 from tests.patience import PATIENCE_S
 from tests.shared import CAPTURES, ROOT
 
 WORKFLOW = ROOT / "examples" / "conformance.yml"
+#: What the workflow requires of each kind of client, and bundled captures with a client of that kind.
+REQUIRED = re.findall(r"REQUIRED: (\S+)$", WORKFLOW.read_text(), re.M)
+KINDS = [
+    ("share-java-explicit.pcap", "sa"),
+    ("small-zstd.pcap", "cons-848"),
+    ("security-sasl.pcap", "sc256"),
+    ("produce-mix.pcap", "m-gzip-all"),
+]
 
 
 def workflow() -> dict[Any, Any]:
@@ -45,12 +54,30 @@ def test_the_workflow_is_one() -> None:
 
 
 def test_its_commands_exist() -> None:
-    found = commands()
+    found = [[REQUIRED[0] if word == "$REQUIRED" else word for word in words] for words in commands()]
     assert [words[words.index("-T") + 1] for words in found if "-T" in words] == ["junit", "github", "sarif"]
     for words in found:
         parser = Parser("check", "text", ())
         arguments(parser)
         verify(parser.parse(words[2:]))
+
+
+@pytest.mark.parametrize(("kind", "required"), [*zip(KINDS, REQUIRED, strict=True)])
+def test_what_it_requires_is_tested_by_a_client_of_that_kind(kind: tuple[str, str], required: str) -> None:
+    capture, client = kind
+    words = [
+        "check",
+        str(CAPTURES / capture),
+        "-q",
+        "--by",
+        "client",
+        "-Y",
+        f'kafka.client_id == "{client}"',
+        "--complete",
+    ]
+    mocked = ["--ignore", "TRAILING_BYTES,UNDECODABLE_BODY"] if capture == "small-zstd.pcap" else []
+    assert main([*words, *mocked, "--require", required]) == 0
+    assert main([*words, *mocked, "--require", "BATCH_CRC" if client == "sa" else "NO_RECOVERY"]) == 1
 
 
 def test_it_uploads_what_it_wrote() -> None:

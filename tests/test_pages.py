@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from kshark.analysis import OF_CLIENTS
 from kshark.cli import COMMANDS
 from kshark.cli.parser import Parser
 from kshark.output.catalogue import CODES
@@ -179,6 +180,26 @@ def test_commands_in_sentences_and_tables_run(page: Path, tmp_path: Path) -> Non
     folder = Folder(tmp_path)
     wrong = [difference_of(folder, Shown(0, command, ())) for command in within(page)]
     assert [text for text in wrong if text] == []
+
+
+def test_the_page_about_conformance_counts_the_rules_of_each_kind_of_client() -> None:
+    text = (ROOT / "docs" / "conformance.md").read_text()
+    rows = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", text.partition("## What a client can test")[2], re.M))
+    codes = {kind: {*re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", row)} for kind, row in rows.items()}
+    assert all(each <= OF_CLIENTS for each in codes.values())
+    own = {kind: codes[f"consumer, {kind}"] | codes["each"] for kind in ("KIP-848", "classic")}
+    producer = codes["producer"] | codes["each"]
+    joined = {"EPOCH_NOT_ADOPTED", "HEARTBEAT_AFTER_LEAVE", "HEARTBEAT_LATE", "GROUP_TYPE_CONFLICT"}
+    others = (own["KIP-848"] | own["classic"] | producer | codes["administrator"]) - codes["each"]
+    share = OF_CLIENTS - (others - joined - {"NO_REJOIN_AFTER_FENCE"})
+    assert text.startswith(
+        f"""# Conformance
+
+For authors of clients and brokers: which rules did my traffic test, which did it keep, which did it never touch? \
+{len(OF_CLIENTS)} rules are about clients, most of them
+about share consumers: a share consumer can test {len(share)}, a KIP-848 consumer {len(own["KIP-848"])}, \
+a classic consumer {len(own["classic"])}, a producer {len(producer)}."""
+    )
 
 
 def test_every_page_is_in_the_menu_of_the_site() -> None:

@@ -15,7 +15,7 @@ from kshark.analysis.facts.generations import (
     Use,
 )
 from kshark.analysis.rules.rule import CATCH_ALL, NOTES, Check, Rule
-from kshark.analysis.rules.triggers import UNTESTED
+from kshark.analysis.rules.triggers import OWN_GENERATION, OWN_INSTANCE, OWN_MEMBER_EPOCH, UNTESTED
 from kshark.analysis.states.generation.state import Using
 from kshark.analysis.states.tables import GENERATION
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP, OFFSET_COMMIT
@@ -153,7 +153,7 @@ ROWS: Final = (
         verdicts=_VIOLATION_OR_NOTE,
         causes=("stale", "not_yet_used"),
         machine=GENERATION,
-        checks=(Check(stale_epoch, trigger=UNTESTED, apis=(OFFSET_COMMIT,), order=410),),
+        checks=(Check(stale_epoch, trigger=OWN_MEMBER_EPOCH, apis=(OFFSET_COMMIT,), order=410),),
     ),
     Rule(
         number=146,
@@ -177,7 +177,7 @@ ROWS: Final = (
         causes=("two_processes", "replaced", "not_released", "left_for_good"),
         machine=GENERATION,
         checks=(
-            Check(used_by_two_processes, trigger=UNTESTED, order=420),
+            Check(used_by_two_processes, trigger=OWN_INSTANCE, order=420),
             Check(not_released, trigger=UNTESTED, order=430),
             Check(left_for_good, trigger=UNTESTED, apis=(CONSUMER_GROUP_HEARTBEAT,)),
         ),
@@ -201,7 +201,7 @@ ROWS: Final = (
         causes=("stale", "not_yet_used", "rebalanced", "poll_too_late", "left", "expired"),
         machine=GENERATION,
         checks=(
-            Check(stale_generation, trigger=UNTESTED, order=440),
+            Check(stale_generation, trigger=OWN_GENERATION, order=440),
             Check(used_after_leaving, trigger=UNTESTED, order=450),
             Check(session_over, trigger=UNTESTED, order=460),
             Check(group_moved_on, trigger=UNTESTED, order=470),

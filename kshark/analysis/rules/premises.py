@@ -19,6 +19,7 @@ from kshark.analysis.facts.calls import (
 )
 from kshark.analysis.facts.heartbeats import OUT
 from kshark.analysis.states.tables.in_flight import RENEW
+from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP, LEAVE_GROUP
 
 # -- sessions
 
@@ -143,6 +144,30 @@ def names_topics(situation: Any) -> bool:
 
 def settles(situation: Any) -> bool:
     return bool(situation.step.kind is SUBSEQUENT and situation.member.settles(situation.step))
+
+
+# -- generations
+
+
+def has_its_generation(situation: Any) -> bool:
+    """True if a member of a classic group uses the generation of its last JoinGroup answer."""
+    return situation.step.api_key != LEAVE_GROUP and _has_newest(situation, JOIN_GROUP)
+
+
+def has_its_member_epoch(situation: Any) -> bool:
+    """True if a request has the member epoch of the last answer to a heartbeat."""
+    return _has_newest(situation, CONSUMER_GROUP_HEARTBEAT)
+
+
+def _has_newest(situation: Any, given_by: int) -> bool:
+    newest = situation.member.newest
+    return newest is not None and newest.api_key == given_by and situation.step.epoch == newest.given
+
+
+def has_its_instance(situation: Any) -> bool:
+    """True if the member that joined with an instance id uses it."""
+    holder = None if situation.instance is None else situation.instance.holder
+    return holder is not None and holder.member_id == situation.step.member_id
 
 
 # -- stored state

@@ -113,6 +113,9 @@ GIVEN_NEWER: Final = Trigger("after a newer member epoch was given", premise=pre
 REMOVED_FROM_GROUP: Final = Trigger("after a member was removed from its group", premise=premises.removed_from_group)
 JOINS_AGAIN: Final = Trigger("joins again", premise=premises.joins_again)
 NAMES_TOPICS: Final = Trigger("sends its topics", premise=premises.names_topics)
+OWN_GENERATION: Final = Trigger("uses the last generation that it was given", premise=premises.has_its_generation)
+OWN_MEMBER_EPOCH: Final = Trigger("uses the last member epoch that it was given", premise=premises.has_its_member_epoch)
+OWN_INSTANCE: Final = Trigger("uses the instance id with which it joined", premise=premises.has_its_instance)
 SETTLES: Final = Trigger("has its assignment for long enough", premise=premises.settles)
 #: Accepted steps do not test these rules: they do not show whether the broker could have refused them.
 UNTESTED: Final = Trigger("not tested by accepted steps", premise=premises.never_tested)

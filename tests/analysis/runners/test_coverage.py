@@ -11,6 +11,7 @@ from kshark.analysis import RULES, Analyzer, Coverage, RuleCoverage
 from kshark.analysis.facts.calls import LAST_EPOCH
 from tests.analysis.coordinators import leader
 from tests.analysis.rules.promises import PROMISES, Promise
+from tests.analysis.rules.promises.generations import a_generation_is_used_again_after_a_newer_one, classic
 from tests.analysis.talks import FENCED_MEMBER_EPOCH, INVALID_REQUEST, handed, left, opened, unchanged
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Conversation, Thinned, events, everything
 
@@ -258,3 +259,50 @@ def test_parts_are_added_and_taken_away() -> None:
 
 def test_who_does_not_ask_gets_none() -> None:
     assert Analyzer().coverage is None
+
+
+def test_a_right_generation_tests_and_keeps_the_rule() -> None:
+    talk = Conversation()
+    a = classic(talk, "a")
+    for generation in (1, 2):
+        a.join_group(generation)
+        a.classic_heartbeat(generation).answered()
+        a.commit(generation).committed()
+    a.leave_group("the consumer is being closed")
+    assert counted(talk, "GENERATION_STALE") == (4, 4, 0, 0, 0)
+    assert "CONSUMER_EPOCH_STALE" not in put_to_the_test(talk)
+    assert "INSTANCE_ID_TAKEN" not in put_to_the_test(talk)
+
+
+def test_a_generation_that_the_capture_does_not_give_tests_nothing() -> None:
+    """Its JoinGroup came before the capture, or another generation was accepted."""
+    talk = Conversation()
+    classic(talk, "a").classic_heartbeat(1).answered()
+    b = classic(talk, "b")
+    b.join_group(2)
+    b.classic_heartbeat(1).answered()
+    assert "GENERATION_STALE" not in put_to_the_test(talk)
+
+
+def test_a_stale_generation_is_broken_once_and_kept_otherwise() -> None:
+    talk, _ = a_generation_is_used_again_after_a_newer_one()
+    assert counted(talk, "GENERATION_STALE") == (3, 2, 1, 0, 0)
+
+
+def test_a_commit_with_the_last_member_epoch_keeps_the_rule() -> None:
+    talk = Conversation()
+    a = talk.consumer("a")
+    a.commit(1).committed()
+    a.heartbeat(1).given(2)
+    a.commit(2).committed()
+    assert counted(talk, "CONSUMER_EPOCH_STALE") == (2, 2, 0, 0, 0)
+    assert "GENERATION_STALE" not in put_to_the_test(talk)
+
+
+def test_an_instance_id_of_its_own_keeps_the_rule() -> None:
+    talk = Conversation()
+    a = classic(talk, "a")
+    a.join_group(1, instance="i")
+    a.classic_heartbeat(1, instance="i").answered()
+    a.classic_heartbeat(1, instance="i").answered()
+    assert counted(talk, "INSTANCE_ID_TAKEN") == (2, 2, 0, 0, 0)
