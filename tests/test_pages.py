@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import doctest
+import json
 import re
 import shlex
 import shutil
@@ -138,6 +139,28 @@ def test_queries_of_the_page_about_tables_run(tmp_path: Path, monkeypatch: pytes
     database = duckdb.connect()
     database.execute("\n".join(views))
     assert [query for query in queries if not database.execute(query).fetchall()] == []
+
+
+@pytest.mark.parametrize("name", ["share-restart", "adv-races-4.1.2", "small-zstd"])
+def test_the_query_of_the_page_has_the_percentiles_of_stats(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="it needs DuckDB (pip install duckdb)")
+    folder = Folder(tmp_path)
+    folder.run(Shown(0, f"kshark export captures/{name}.pcap -o tables -q", ()))
+    views = folder.run(Shown(0, "kshark explain tables --sql", ())) or []
+    (stats,) = folder.run(Shown(0, f"kshark stats captures/{name}.pcap -T json", ())) or []
+    queries = re.findall(r"^```sql\n(.*?)^```$", (ROOT / "docs" / "tables.md").read_text(), re.M | re.S)
+    (query,) = (query for query in queries if "work_ns" in query)
+    monkeypatch.chdir(tmp_path / "tables")
+    database = duckdb.connect()
+    database.execute("\n".join(views))
+    found = {(api, version): (times, ms) for api, version, times, ms in database.execute(query).fetchall()}
+    work = {(it["api"], it["version"]): it["work_ms"] for it in json.loads(stats)["apis"] if it["work_ms"]}
+    assert len(work) > 10
+    # stats keeps three significant digits, and the greatest duration as it is
+    shown = {key: min(float(f"{ms:.3g}"), work[key]["max"]) for key, (_, ms) in found.items()}
+    assert shown == pytest.approx({key: row["p99"] for key, row in work.items()}, rel=1e-9)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "\n```pycon\n" in page.read_text()], ids=name_of)
