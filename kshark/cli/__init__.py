@@ -41,6 +41,21 @@ COMMANDS: Final = {
 }
 
 
+#: Commands of other programs, and what does the same here.
+_RECORD: Final = "to record packets: kshark live -i eth0 -w trace.pcap"
+_ELSEWHERE: Final = {
+    "version": "kshark --version prints it",
+    "record": _RECORD,
+    "capture": _RECORD,
+    "dump": _RECORD,
+    "sniff": _RECORD,
+    "interfaces": "kshark live -D lists them",
+    "validate": "kshark check judges a capture",
+    "analyze": "kshark check judges a capture",
+    "convert": "kshark export writes Parquet, kshark read -T json JSON lines",
+}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts 0.1 s faster without its threads
@@ -56,7 +71,9 @@ def _run(words: Sequence[str]) -> int:
         case []:
             print(_help(), file=sys.stderr, end="")
             return 2
-        case ["-h" | "--help" | "help", *_]:
+        case ["help", command, *_] if command in COMMANDS:
+            return _run([command, "--help"])
+        case ["help"] | ["-h" | "--help", *_]:
             print(_help(), end="")
             return 0
         case ["-V" | "--version", *_]:
@@ -75,13 +92,14 @@ def _run(words: Sequence[str]) -> int:
             return code or 2 * args.unread
         case [file, *_] if _is_capture(file):
             return _run(["check", *words])
-        case [other, *_]:
+        case ["help", other, *_] | [other, *_]:
             if other.startswith("-"):
                 raise UsageError(
                     f"the command comes first, then its options, as in: kshark read {other} ... (kshark --help lists "
                     f"them)"
                 )
-            raise UsageError(f'no command "{other}"{close_to(other, COMMANDS)} (kshark --help lists them)')
+            hint = f"; {_ELSEWHERE[other]}" if other in _ELSEWHERE else close_to(other, COMMANDS)
+            raise UsageError(f'no command "{other}"{hint} (kshark --help lists them)')
     raise AssertionError(words)
 
 

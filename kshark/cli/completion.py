@@ -6,14 +6,18 @@ The script holds all words, so that the Tab key starts no Python.
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePath
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from kshark.cli.parser import Parser
+from kshark.errors import UsageError
 from kshark.output.sink import Sink
+from kshark.units import safe
 
 if TYPE_CHECKING:
     from kshark.cli.described import Command, Option
@@ -26,14 +30,30 @@ EXAMPLES = (
 
 
 def arguments(parser: Parser) -> None:
-    parser.add_argument("shell", choices=tuple(_SCRIPTS), metavar="bash|zsh", help="the shell that reads the script")
+    parser.add_argument(
+        "shell",
+        nargs="?",
+        choices=tuple(_SCRIPTS),
+        metavar="bash|zsh",
+        help="the shell that reads the script; default: yours, from $SHELL",
+    )
 
 
 def run(args: Namespace) -> int:
     from kshark.cli.described import commands
 
-    write("kshark", [*commands()], args.shell, default="check")
+    write("kshark", [*commands()], shell_of(args), default="check")
     return 0
+
+
+def shell_of(args: Namespace) -> str:
+    """Return the shell that reads the script. Raises UsageError if none is named and $SHELL is another one."""
+    own = PurePath(os.environ.get("SHELL", "")).name
+    shell: str = args.shell or own
+    if shell not in _SCRIPTS:
+        why = f"$SHELL is {safe(own)}" if own else "$SHELL is not set"
+        raise UsageError(f"{why}; name the shell that reads the script: {' or '.join(_SCRIPTS)}")
+    return shell
 
 
 def write(program: str, commands: list[Command], shell: str, *, default: str | None) -> None:

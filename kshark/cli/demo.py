@@ -72,5 +72,5 @@ def _next_lines(columns: int | None) -> list[Line]:
         [(f"  {command:<{width}}", API), (about, DIM)] if has_room else [(f"  {command}", API)]
         for command, about in rows
     ]
-    own = "Then your own: kshark check YOUR.pcap (exit code 1 if a rule was broken, as here)."
+    own = "Then your own: kshark check YOUR.pcap. Its exit code is 1 if a rule was broken; that of a demo is 0."
     return [[], [("Next:", PLAIN)], *lines, [(own, PLAIN)]]

@@ -51,8 +51,7 @@ class Evidence:
         cases, left = chosen_cases(_Due(findings, named=rule_codes(args.select)), args.per, self._names)
         capture = copied(source, args)
         written = [*write_evidence(capture, self._connections, cases, self._folder, _options(args), self._names)]
-        if not args.quiet:
-            _print_written(written, self._folder, findings)
+        _print_written(written, self._folder, findings)
         if left:
             print(f"kshark: {counted(left, 'more case')} without evidence: choose codes with --select", file=sys.stderr)
 

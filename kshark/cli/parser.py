@@ -8,7 +8,7 @@ import argparse
 import os
 import re
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from kshark.cli.apis import add_dissectors
 from kshark.cli.tls import add_tls_keys
@@ -50,10 +50,40 @@ class Parser(argparse.ArgumentParser):
         unknown = re.fullmatch(r"unrecognized arguments: (\S+).*", message)
         if unknown and unknown[1].startswith("-"):
             option = unknown[1].partition("=")[0]
-            message = f'no option "{option}"{close_to(option, self._options)}'
+            message = f'no option "{option}"{self._instead_of(option)}'
         elif unknown:
-            message = f'"{unknown[1]}" is one argument too many'
+            of_live = "; an interface is named with -i, a file with -r" if "-i" in self._options else ""
+            message = f'"{unknown[1]}" is one argument too many{of_live}'
         raise UsageError(f"{message} ({self.prog} --help shows them all)")
+
+    def _instead_of(self, option: str) -> str:
+        """Return a hint at an option of this command that is meant by another."""
+        meant = ELSEWHERE.get(option, "")
+        if meant.partition(" ")[0] in self._options:
+            return f'; did you mean "{meant}"?'
+        return close_to(option, self._options)
+
+
+#: Options of other programs, and those of kshark that do the same.
+ELSEWHERE: Final = {
+    "--json": "-T json",
+    "--format": "-T",
+    "--filter": "-Y",
+    "--interface": "-i",
+    "--iface": "-i",
+    "--write": "-w",
+    "--output": "-o",
+    "--out": "-o",
+    "--verbose": "-V",
+    "-v": "-V",
+    "--quiet": "-q",
+    "--count": "-c",
+    "--fields": "-e",
+    "--read": "-r",
+    "--keylog": "--tls-keys",
+    "--keys": "--tls-keys",
+    "--port": "-d",
+}
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

@@ -250,7 +250,10 @@ def _happened(alike: Alike) -> str:
     if alike.count == 1:
         return text if _TIME.search(text) else f"{text.removesuffix('.')}, {alike.when}."
     shortest_ns, longest_ns = alike.times_ns or (0, 0)
-    took = f" of {duration(shortest_ns)} to {duration(longest_ns)}" if longest_ns >= _LASTING_NS else ""
+    took = ""
+    if longest_ns >= _LASTING_NS:
+        took = f" of {duration(shortest_ns)} to" if shortest_ns else " of up to"  # an event may be a single packet
+        took += f" {duration(longest_ns)}"
     whose = named("client", alike.clients) if len(alike.clients) > 1 else ""
     if not whose and len(alike.brokers) > 1:
         whose = named("broker", alike.brokers)

@@ -116,10 +116,11 @@ def _record(record: StoredRecord, topics: Mapping[str | None, str]) -> str:
 
 
 def _state_epochs(operation: Operation) -> str:
-    """Return how the epochs of stored states changed: `, state epoch 2 → 4`."""
+    """Return how the epochs of stored states changed: `, state epoch 2 → 4`; `, state epoch 2` if they did not."""
     asked = [row.share_coordinator for row in operation.partitions if row.share_coordinator is not None]
     changes = {(one.earlier_state_epoch, one.state_epoch): None for one in asked if one.earlier_state_epoch is not None}
-    shown = ", ".join(f"{before} → {after}" for before, after in [*changes][:_EPOCHS])
+    texts = [str(after) if after == before else f"{before} → {after}" for before, after in changes]
+    shown = ", ".join(texts[:_EPOCHS])
     return f", state epoch {shown}{' …' * (len(changes) > _EPOCHS)}" if changes else ""
 
 

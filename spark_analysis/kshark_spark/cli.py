@@ -106,7 +106,9 @@ def _of_spark(error: Exception) -> str | None:
 
 def _run(words: Sequence[str]) -> int:
     match words:
-        case [] | ["-h" | "--help" | "help", *_]:
+        case ["help", command, *_] if command in COMMANDS:
+            return _run([command, "--help"])
+        case [] | ["-h" | "--help" | "help"] | ["-h" | "--help", *_]:
             width = max(map(len, COMMANDS)) + 2
             rows = "".join(f"  {name:<{width}}{text}\n" for name, text in COMMANDS.items())
             text = f"usage: kshark-spark COMMAND ...\n\n{rows}\n{_HELP}"
@@ -123,7 +125,7 @@ def _run(words: Sequence[str]) -> int:
                 return _completion(args)
             need_pyspark()
             return _counted(command, _RUN[command], args)
-        case [other, *_]:
+        case ["help", other, *_] | [other, *_]:
             raise UsageError(f'no command "{other}"{close_to(other, COMMANDS)} (kshark-spark --help lists them)')
     raise AssertionError(words)
 
@@ -210,7 +212,7 @@ def described_commands() -> list[Command]:
 
 
 def _completion(args: Namespace) -> int:
-    completion.write(WHO, described_commands(), args.shell, default=None)
+    completion.write(WHO, described_commands(), completion.shell_of(args), default=None)
     return 0
 
 

@@ -9,7 +9,7 @@ import select
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -158,3 +158,26 @@ def test_zsh_completes(scripts: Path) -> None:
         ):
             assert re.search(completed, typed(begun, completed)), begun
             typed("\x15print cle''ared\n", "\ncleared")
+
+
+@pytest.mark.parametrize("program", [main, kshark_spark.cli.main])
+def test_without_a_word_the_script_is_for_the_users_own_shell(
+    program: Callable[[list[str]], int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for shell in ("bash", "zsh"):
+        monkeypatch.setenv("SHELL", f"/usr/bin/{shell}")
+        assert program(["completion"]) == 0
+        own = capsys.readouterr().out
+        assert program(["completion", shell]) == 0
+        assert own == capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("shell", "why"), [("/usr/bin/fish", "$SHELL is fish"), (None, "$SHELL is not set")])
+def test_another_shell_is_said_to_be_one(
+    shell: str | None, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SHELL", raising=False)
+    if shell is not None:
+        monkeypatch.setenv("SHELL", shell)
+    assert main(["completion"]) == 2
+    assert capsys.readouterr().err == f"kshark: {why}; name the shell that reads the script: bash or zsh\n"

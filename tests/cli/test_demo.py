@@ -29,6 +29,8 @@ def test_it_shows_what_check_shows_and_the_next_commands(kshark: Run) -> None:
     assert "stops getting records" in before
     assert before.endswith("\n$ kshark check demo.pcap\n")
     assert after.count("\n  kshark ") == 1 + len(demo.NEXT)
+    last = "Then your own: kshark check YOUR.pcap. Its exit code is 1 if a rule was broken; that of a demo is 0."
+    assert done.lines[-1] == last
 
 
 @pytest.mark.parametrize("command", [command for command, _ in demo.NEXT], ids=[about for _, about in demo.NEXT])

@@ -14,6 +14,8 @@ import pytest
 
 from kshark.analysis import Rule
 from kshark.cli import COMMANDS
+from kshark.cli.described import commands
+from kshark.cli.parser import ELSEWHERE as OPTIONS_ELSEWHERE
 from kshark.output.catalogue import CODES
 from tests.cli.command import Run
 from tests.patience import PATIENCE_S
@@ -54,6 +56,17 @@ def test_texts_name_pages_by_their_address_since_a_wheel_has_no_docs(kshark: Run
     assert [text for text in texts if re.search(rf"(?<!{address})docs/[\w-]+\.md", text)] == []
 
 
+def test_help_of_a_command_is_its_help(kshark: Run) -> None:
+    assert kshark("help", "check").out == kshark("check", "--help").out
+
+
+def test_each_hint_at_an_option_can_be_shown() -> None:
+    """Some command has the option that is meant, and not the one that was typed."""
+    options = [{name for option in command.options for name in option.names} for command in commands()]
+    for mistaken, meant in OPTIONS_ELSEWHERE.items():
+        assert any(meant.split()[0] in names and mistaken not in names for names in options), mistaken
+
+
 def test_without_a_command_the_help_goes_to_stderr(kshark: Run) -> None:
     done = kshark()
     assert (done.code, done.out) == (2, "")
@@ -76,6 +89,14 @@ def test_every_command_has_help_with_examples(kshark: Run, command: str) -> None
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["version"], 'no command "version"; kshark --version prints it (kshark --help lists them)'),
+        (["record"], 'no command "record"; to record packets: kshark live -i eth0 -w trace.pcap (kshark --help '),
+        (["capture", "-i", "lo"], 'no command "capture"; to record packets: kshark live -i eth0 -w trace.pcap ('),
+        (["help", "nope"], 'no command "nope" (kshark --help lists them)'),
+        (["live", "lo"], '"lo" is one argument too many; an interface is named with -i, a file with -r ('),
+        (["check", "x", "--json"], 'no option "--json"; did you mean "-T json"? (kshark check --help shows them all)'),
+        (["check", "x", "--format", "junit"], 'no option "--format"; did you mean "-T"? (kshark check --help shows '),
+        (["stats", "x", "--interface=lo"], 'no option "--interface" (kshark stats --help shows them all)'),
         (["reed"], 'no command "reed"; did you mean "read"? (kshark --help lists them)'),
         (
             ["-r", "x"],

@@ -114,6 +114,13 @@ def test_violations_come_first_by_weight_and_notes_only_by_name(kshark: Run, epo
     assert cases(tmp_path)
 
 
+def test_what_was_written_is_said_also_without_items(kshark: Run, tmp_path: Path) -> None:
+    done = kshark("check", CAPTURES / "adv-epochs.pcap", "--select", "TWO_COUNTERS", "--evidence", tmp_path, "-q")
+    assert f"kshark: wrote evidence of 1 case to {tmp_path} (" in done.err
+    none = kshark("check", CAPTURES / "share-java-renew.pcap", "--evidence", tmp_path / "none", "-q")
+    assert "kshark: no evidence was written: " in none.err
+
+
 def test_a_finding_that_rests_on_others_is_widened(kshark: Run, tmp_path: Path) -> None:
     kshark("check", CAPTURES / "adv-frames.pcap", "--evidence", tmp_path, "-q")
     wide = [case for case in cases(tmp_path) if described(case)["evidence"]["reach"] == "brokers"]

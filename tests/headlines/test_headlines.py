@@ -219,6 +219,13 @@ def test_of_events_of_one_kind_the_longest_stands_for_all() -> None:
     )
 
 
+def test_an_event_of_a_single_packet_has_no_duration() -> None:
+    at_once = {"until_ns": NOON_NS, "until_packet": 90412}
+    later = {"until_ns": NOON_NS + 4 * SECOND_NS, "until_packet": 90421}
+    (one,) = headlines(*(finding(**{**OVERDUE, "time_ns": NOON_NS, **it}) for it in (at_once, later)))
+    assert " The longest of 2 such events of up to 4.00 s, " in one.text
+
+
 def test_events_of_several_clients_name_them_and_end_with_the_last() -> None:
     throttled = {"code": "THROTTLED", "verdict": "note", "cause": None, "argument": "client a was throttled"}
     first = finding(**throttled, until_packet=90420, until_ns=NOON_NS + 9 * SECOND_NS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kshark.analysis.states.operations.listing import Operation, OperationPartition, StateRequest
 from kshark.output.operations import operation_lines
 from kshark.output.spans import plain
@@ -83,3 +85,21 @@ def test_all_of_them() -> None:
         ["describe", "offsets", "tool", "orders:0=5"],
         ["list", "tool"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "text"),
+    [
+        ([(2, 4)], "1 initialized, state epoch 2 → 4"),
+        ([(2, 2)] * 3, "3 initialized, state epoch 2"),
+        ([(2, 2), (1, 2)], "2 initialized, state epoch 2, 1 → 2"),
+        ([(None, 2)], "1 initialized"),
+    ],
+)
+def test_a_state_epoch_that_stays_is_said_once(epochs: list[tuple[int | None, int]], text: str) -> None:
+    rows = [row(number, asked="InitializeShareGroupState") for number in range(len(epochs))]
+    for made, (before, after) in zip(rows, epochs, strict=True):
+        assert made.share_coordinator is not None
+        made.share_coordinator.earlier_state_epoch, made.share_coordinator.state_epoch = before, after
+    (_, line) = shown(operation("alter_offsets", *rows, in_sight=True))
+    assert f"  {text}  " in line
