@@ -15,7 +15,10 @@ from kshark.units import clock, counted, safe, shortened
 
 INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: Findings of these codes share a headline only if they have the same cause.
-_BY_CAUSE: Final = INCIDENTS | {"REQUEST_UNANSWERED", "EPOCH_REFUSED", "SESSION_UNKNOWN"}
+_BY_CAUSE: Final = INCIDENTS | {"REQUEST_UNANSWERED", "EPOCH_REFUSED", "SESSION_UNKNOWN", "INSTANCE_ID_TAKEN"}
+#: So many findings in so much time are a streak.
+_STREAK: Final = 3
+_STREAK_NS: Final = 10_000_000_000
 #: Names that are kept, and shown.
 _KEPT: Final = 100
 _SHOWN: Final = 3
@@ -93,6 +96,11 @@ class Alike(Struct):
     def when(self) -> str:
         """The span, with the number if there are several."""
         return self.span if self.count == 1 else f"{counted(self.count, 'time')}, {self.span}"
+
+    @property
+    def is_streak(self) -> bool:
+        """True if it happened again and again for a while."""
+        return self.count >= _STREAK and self.until[1] - self.first.time_ns >= _STREAK_NS
 
 
 def sort_of(finding: Finding) -> Sort:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import Final
@@ -16,7 +16,8 @@ from kshark.analysis import REASONS, MemberKey, Outcomes, Rule
 from kshark.analysis.rules.causes import ADVICE, CAUSES
 from kshark.headlines.alike import INCIDENTS, Alike, Sort, few, named, sort_of
 from kshark.headlines.headline import Headline
-from kshark.headlines.hurts import OfMember, hurts
+from kshark.headlines.hurts import OfMember, hurts, kept_waiting
+from kshark.headlines.lost import Lost, lost_sessions
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, parties, weight_of
 from kshark.units import counted, duration, number
@@ -29,6 +30,10 @@ _LASTING_NS: Final = 1_000_000_000
 _HARMLESS: Final = {("REQUEST_UNANSWERED", "client_closed"), ("REQUEST_UNANSWERED", None)}
 #: Lost sessions that are nobody's fault, by their cause, with the weight of their headline.
 _LOST_SESSIONS: Final = {"evicted": 45, "connection_closed": 40, "broker_restart": 35}
+#: Notes that lock a client out, by their cause.
+_LOCKED_OUT: Final = {("INSTANCE_ID_TAKEN", "not_released")}
+#: Notes about a partition that gives its members nothing.
+_HOLDING: Final = {"WINDOW_SATURATED"}
 #: So many findings with one cause, and none with another, are a pattern.
 _PATTERN: Final = 5
 #: The first finding of a note is quoted if it is not longer.
@@ -66,12 +71,28 @@ class Headlines:
             self._of_members[member].add(finding)
 
     def of(
-        self, outcomes: Mapping[MemberKey, Outcomes] = NO_OUTCOMES, capture: Iterable[Headline] = ()
+        self,
+        outcomes: Mapping[MemberKey, Outcomes] = NO_OUTCOMES,
+        capture: Iterable[Headline] = (),
+        selected: Collection[str] = (),
     ) -> list[Headline]:
-        """Return what to say first: about the capture, then who is hurt, events and rules, by weight."""
-        others = hurts(outcomes, self._of_members), self._events(), self._rules(), self._notes()
-        found = sorted(chain.from_iterable(others), key=_rank)
+        """Return what to say first: about the capture, then who is hurt, events and rules, by weight.
+
+        `selected`: codes that the user asks for. Each that has findings has a headline.
+        """
+        others = hurts(outcomes, self._of_members), self._events(), self._rules(), self._notes(outcomes)
+        found = [*chain.from_iterable(others)]
+        found = sorted([*found, *self._missing(selected, found)], key=_rank)
         return [*capture, *(found or self._unproved())]
+
+    def _missing(self, selected: Collection[str], found: Sequence[Headline]) -> Iterator[Headline]:
+        """Yield a headline for each selected code that has none: about its most frequent findings."""
+        shown = {headline.code for headline in found}.union(*(headline.more for headline in found))
+        for code in selected:
+            entries = [entry for entry in self._alike.items() if entry[0].code == code]
+            if entries and code not in shown:
+                sort, alike = max(entries, key=lambda entry: entry[1].count)
+                yield _suspected(sort, alike, has_pattern=False) if sort.verdict == "unknown" else _noted(sort, alike)
 
     def _events(self) -> Iterator[Headline]:
         for sort, alike in self._alike.items():
@@ -101,7 +122,7 @@ class Headlines:
             (sort, alike), *others = sorted(entries, key=lambda entry: (-weight_of(entry[0].code), -entry[1].count))
             yield _broken(sort, alike, others)
 
-    def _notes(self) -> Iterator[Headline]:
+    def _notes(self, outcomes: Mapping[MemberKey, Outcomes]) -> Iterator[Headline]:
         """Yield what hurts without a fault of a party: notes that have a weight, and that no event explains."""
         for sort, alike in self._alike.items():
             if sort.verdict != "note" or sort.event is not None or sort.code in INCIDENTS:
@@ -109,14 +130,17 @@ class Headlines:
             rule = CODES[sort.code]
             if sort.code == "SESSION_UNKNOWN":
                 if sort.cause in _LOST_SESSIONS:
-                    yield _lost(sort, alike)
+                    yield _lost(sort, alike, lost_sessions(sort.cause, self._of_members, outcomes))
+            elif (sort.code, sort.cause) in _LOCKED_OUT:
+                if alike.is_streak:
+                    yield _locked_out(sort, alike)
             elif (
                 isinstance(rule, Rule)
                 and not rule.accuses
                 and rule.weight > 0
                 and (sort.code, sort.cause) not in _HARMLESS
             ):
-                yield _noted(sort, alike)
+                yield _noted(sort, alike, kept_waiting(alike.first, outcomes) if sort.code in _HOLDING else "")
 
     def _unproved(self) -> Iterator[Headline]:
         """Yield the most frequent finding that is not proved: if nothing else is known, it is where to look."""
@@ -127,27 +151,40 @@ class Headlines:
             yield _suspected(sort, alike, has_pattern=is_alone and alike.count >= _PATTERN)
 
 
-def _noted(sort: Sort, alike: Alike) -> Headline:
-    """Return the headline of a note: what happened to whom, and the rest of the rule's text."""
+def _noted(sort: Sort, alike: Alike, whom: str = "") -> Headline:
+    """Return the headline of a note: what happened to whom, and the rest of the rule's text. `whom`: a sentence about
+    members that it hurts."""
     what, _, rest = CODES[sort.code].text.removesuffix(".").partition(". ")
     text = f"{what}: {named('client', alike.clients)}" if alike.clients else what
     text += f", group {few(alike.groups)}" if len(alike.groups) == 1 else ""
     text += f", {alike.when}."
     if rest:
         text += f" {rest}."
+    text += whom
     if len(alike.first.argument) <= _QUOTED:
         text += f" {'First: ' if alike.count > 1 else ''}{_sentence(alike.first.argument)}"
     return replace(_headline("hurt", text, sort, alike, Counter()), blame=None)
 
 
-def _lost(sort: Sort, alike: Alike) -> Headline:
+def _locked_out(sort: Sort, alike: Alike) -> Headline:
+    """Return the headline of a client that is refused again and again for an ordinary reason."""
+    assert sort.cause is not None
+    lasted = duration(alike.until[1] - alike.first.time_ns)
+    text = f"{_party(sort._replace(blame='client'), alike)} was refused {counted(alike.count, 'time')} in {lasted}"
+    text += f", group {few(alike.groups)}" if len(alike.groups) == 1 else ""
+    text += f", {alike.span}: {CAUSES[sort.cause]}. First: {_sentence(alike.first.argument)}"
+    return replace(_headline("hurt", text, sort, alike, Counter()), blame=None)
+
+
+def _lost(sort: Sort, alike: Alike, lost: Lost) -> Headline:
     """Return the headline of share sessions that the broker did not have any more, and nobody is to blame."""
     assert sort.cause is not None
-    text = f"{_party(sort._replace(blame='client'), alike)} lost {counted(alike.count, 'share session')}"
+    text = f"{_party(sort._replace(blame='client'), alike)} lost {lost.how_many}"
     text += f", group {few(alike.groups)}" if len(alike.groups) == 1 else ""
-    text += f", {alike.span}: {CAUSES[sort.cause]}."
-    weight = _LOST_SESSIONS[sort.cause]
-    return replace(_headline("hurt", text, sort, alike, Counter()), blame=None, weight=weight)
+    text += f", {alike.span}: {lost.reason(sort.cause)}."
+    headline = _headline("hurt", text, sort, alike, Counter())
+    advice = lost.advice(sort.cause) or headline.advice
+    return replace(headline, blame=None, weight=_LOST_SESSIONS[sort.cause], advice=advice)
 
 
 def _suspected(sort: Sort, alike: Alike, *, has_pattern: bool) -> Headline:
