@@ -78,9 +78,11 @@ class Headlines:
     ) -> list[Headline]:
         """Return what to say first: about the capture, then who is hurt, events and rules, by weight.
 
-        `selected`: codes that the user asks for. Each that has findings has a headline.
+        `selected`: codes that the user asks for, of which all findings are. Each that has some has a headline, and who
+        is hurt for another reason is not said.
         """
-        others = hurts(outcomes, self._of_members), self._events(), self._rules(), self._notes(outcomes)
+        members = (said for said in hurts(outcomes, self._of_members) if not selected or said.code in selected)
+        others = members, self._events(), self._rules(), self._notes(outcomes)
         found = [*chain.from_iterable(others)]
         found = sorted([*found, *self._missing(selected, found)], key=_rank)
         return [*capture, *(found or self._unproved())]

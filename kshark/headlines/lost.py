@@ -44,12 +44,12 @@ class Lost(NamedTuple):
         """Return the cause in words, with who closed the connection, and how long after the last answer."""
         if cause != "connection_closed" or self.closed_by not in _ADVICE:
             return CAUSES[cause]
-        text = f"the {self.closed_by} itself closed the connection that had opened the session"
+        text = f"the {self.closed_by} itself closed the connection that opened the session"
         if self.quiet_ns is not None:
             shortest, longest = map(duration, self.quiet_ns)
-            text += f", {shortest if shortest == longest else f'{shortest} to {longest}'} after the session's last "
-            text += "answer"
-        return f"{text}; that ended the session (Kafka 4.1 and later)"
+            times = shortest if shortest == longest else f"{shortest} to {longest}"
+            text += f", {times} after the session's last answer"
+        return f"{text}, which ended it (Kafka 4.1 and later)"
 
     def advice(self, cause: str) -> str | None:
         """Return what to do; None if the cause says it."""

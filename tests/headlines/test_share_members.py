@@ -92,8 +92,8 @@ def test_the_side_that_closed_the_connection_is_named_with_the_time_without_answ
     loses(talk, loses(talk, opened(talk), 1), 1, quiet_s=9)
     said = headline(talk, "SESSION_UNKNOWN")
     assert said.text.endswith(
-        ": the client itself closed the connection that had opened the session, 4.00 s to 9.00 s after the session's "
-        "last answer; that ended the session (Kafka 4.1 and later)."
+        ": the client itself closed the connection that opened the session, 4.00 s to 9.00 s after the session's last "
+        "answer, which ended it (Kafka 4.1 and later)."
     )
     assert "the time after which it closes idle connections" in said.advice
 
@@ -262,6 +262,14 @@ def test_a_member_that_is_locked_out_for_long_has_a_headline() -> None:
 
 def test_one_refusal_of_an_instance_id_is_ordinary() -> None:
     assert headlines(static_member(Conversation(), 2)) == []
+
+
+def test_who_is_hurt_is_not_said_beside_other_codes() -> None:
+    talk = Conversation()
+    holding(talk, (0, 199))
+    starves(talk, talk.member("b"))
+    assert lacking(talk)
+    assert headlines(talk, ["EPOCH_STALE"]) == []
 
 
 def test_a_code_that_is_selected_has_a_headline_if_it_has_findings() -> None:
