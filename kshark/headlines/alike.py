@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from msgspec import UNSET, Struct, field
@@ -98,9 +99,31 @@ class Alike(Struct):
         return self.span if self.count == 1 else f"{counted(self.count, 'time')}, {self.span}"
 
     @property
+    def names(self) -> tuple[Names, ...]:
+        return self.clients, self.brokers, self.groups, self.software
+
+    @property
+    def lasted_ns(self) -> int:
+        """The time from the first to the last."""
+        return self.until[1] - self.first.time_ns
+
+    @property
     def is_streak(self) -> bool:
         """True if it happened again and again for a while."""
-        return self.count >= _STREAK and self.until[1] - self.first.time_ns >= _STREAK_NS
+        return self.count >= _STREAK and self.lasted_ns >= _STREAK_NS
+
+
+def joined(parts: Sequence[Alike]) -> Alike:
+    """Return the sum of findings of one rule without a duration, in the order of their first ones."""
+    first = parts[0].first
+    whole = Alike(first, first)
+    for part in parts:
+        whole.count += part.count
+        whole.until = max(whole.until, part.until, key=lambda it: (it[1], it[0]))
+        for names, others in zip(whole.names, part.names, strict=True):
+            for name in others:
+                _name(names, name)
+    return whole
 
 
 def sort_of(finding: Finding) -> Sort:

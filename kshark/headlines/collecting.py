@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kshark import limits
 from kshark.analysis import REASONS, MemberKey, Outcomes, Rule
 from kshark.analysis.rules.causes import ADVICE, CAUSES
-from kshark.headlines.alike import INCIDENTS, Alike, Sort, few, named, sort_of
+from kshark.headlines.alike import INCIDENTS, Alike, Sort, few, joined, named, sort_of
 from kshark.headlines.headline import Headline
 from kshark.headlines.hurts import OfMember, hurts, kept_waiting
 from kshark.headlines.lost import Lost, lost_sessions
@@ -30,7 +30,7 @@ _LASTING_NS: Final = 1_000_000_000
 _HARMLESS: Final = {("REQUEST_UNANSWERED", "client_closed"), ("REQUEST_UNANSWERED", None)}
 #: Lost sessions that are nobody's fault, by their cause, with the weight of their headline.
 _LOST_SESSIONS: Final = {"evicted": 45, "connection_closed": 40, "broker_restart": 35}
-#: Notes that lock a client out, by their cause.
+#: Refusals that keep a member out of its group, by their cause.
 _LOCKED_OUT: Final = {("INSTANCE_ID_TAKEN", "not_released")}
 #: Notes about a partition that gives its members nothing.
 _HOLDING: Final = {"WINDOW_SATURATED"}
@@ -58,6 +58,8 @@ class Headlines:
 
     def __init__(self) -> None:
         self._alike: dict[Sort, Alike] = {}
+        #: Refusals that keep a member out of its group: by member, too.
+        self._streaks: dict[tuple[Sort, str | None, str | None], Alike] = {}
         #: By group and member.
         self._of_members: defaultdict[tuple[str | None, str | None], OfMember] = defaultdict(OfMember)
 
@@ -67,8 +69,15 @@ class Headlines:
             sort = sort._replace(event=None)
         self._alike.setdefault(sort, Alike(finding, finding)).add(finding)
         member = finding.group_id, finding.member_id
+        if (sort.code, sort.cause) in _LOCKED_OUT:
+            self._lock_out((sort, *member), finding)
         if member in self._of_members or len(self._of_members) < limits.STATISTICS_ROWS:
             self._of_members[member].add(finding)
+
+    def _lock_out(self, attempt: tuple[Sort, str | None, str | None], finding: Finding) -> None:
+        """Take a member's attempt to join that was refused."""
+        if attempt in self._streaks or len(self._streaks) < limits.STATISTICS_ROWS:
+            self._streaks.setdefault(attempt, Alike(finding, finding)).add(finding)
 
     def of(
         self,
@@ -83,9 +92,8 @@ class Headlines:
         """
         members = (said for said in hurts(outcomes, self._of_members) if not selected or said.code in selected)
         others = members, self._events(), self._rules(), self._notes(outcomes)
-        found = [*chain.from_iterable(others)]
-        found = sorted([*found, *self._missing(selected, found)], key=_rank)
-        return [*capture, *(found or self._unproved())]
+        found = [*chain.from_iterable(others)] or [*self._unproved()]
+        return [*capture, *sorted([*found, *self._missing(selected, found)], key=_rank)]
 
     def _missing(self, selected: Collection[str], found: Sequence[Headline]) -> Iterator[Headline]:
         """Yield a headline for each selected code that has none: about its most frequent findings."""
@@ -134,8 +142,9 @@ class Headlines:
                 if sort.cause in _LOST_SESSIONS:
                     yield _lost(sort, alike, lost_sessions(sort.cause, self._of_members, outcomes))
             elif (sort.code, sort.cause) in _LOCKED_OUT:
-                if alike.is_streak:
-                    yield _locked_out(sort, alike)
+                streaks = [streak for of, streak in self._streaks.items() if of[0] == sort and streak.is_streak]
+                if streaks:
+                    yield _locked_out(sort, streaks)
             elif (
                 isinstance(rule, Rule)
                 and not rule.accuses
@@ -168,13 +177,15 @@ def _noted(sort: Sort, alike: Alike, whom: str = "") -> Headline:
     return replace(_headline("hurt", text, sort, alike, Counter()), blame=None)
 
 
-def _locked_out(sort: Sort, alike: Alike) -> Headline:
-    """Return the headline of a client that is refused again and again for an ordinary reason."""
+def _locked_out(sort: Sort, streaks: Sequence[Alike]) -> Headline:
+    """Return the headline of members that cannot join, because each attempt is refused for an ordinary reason."""
     assert sort.cause is not None
-    lasted = duration(alike.until[1] - alike.first.time_ns)
-    text = f"{_party(sort._replace(blame='client'), alike)} was refused {counted(alike.count, 'time')} in {lasted}"
+    alike = joined(streaks)
+    lasted = duration(max(streak.lasted_ns for streak in streaks))
+    text = f"{_party(sort._replace(blame='client'), alike)} could not join for {lasted}"
     text += f", group {few(alike.groups)}" if len(alike.groups) == 1 else ""
-    text += f", {alike.span}: {CAUSES[sort.cause]}. First: {_sentence(alike.first.argument)}"
+    text += f", {counted(alike.count, 'attempt')}, {alike.span}: {CAUSES[sort.cause]}. "
+    text += f"First: {_sentence(alike.first.argument)}"
     return replace(_headline("hurt", text, sort, alike, Counter()), blame=None)
 
 

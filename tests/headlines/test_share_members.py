@@ -243,25 +243,36 @@ def test_what_may_be_ordinary_comes_after_violations() -> None:
 # -- notes again and again
 
 
-def static_member(talk: Conversation, attempts: int) -> Conversation:
+def static_member(talk: Conversation, attempts: int, *, names: str = "ab") -> Conversation:
     """A member joins with the instance id of one that did not leave, every 5 s."""
-    talk.consumer("a", joined=False).heartbeat(0, ["t"], instance_id="i").given(1, assignment={"topic_partitions": []})
-    b = talk.consumer("b", joined=False)
+    a, b = (talk.consumer(name, joined=False) for name in names)
+    a.heartbeat(0, ["t"], instance_id=names).given(1, assignment={"topic_partitions": []})
     for _ in range(attempts):
-        b.heartbeat(0, ["t"], instance_id="i").answered(UNRELEASED_INSTANCE_ID)
+        b.heartbeat(0, ["t"], instance_id=names).answered(UNRELEASED_INSTANCE_ID)
         talk.pause(5)
     return talk
 
 
 def test_a_member_that_is_locked_out_for_long_has_a_headline() -> None:
     said = headline(static_member(Conversation(), 4), "INSTANCE_ID_TAKEN")
-    assert said.text.startswith("Client c1 (apache-kafka-java 4.3.1) was refused 4 times in 15.0 s, group g, ")
+    assert said.text.startswith("Client c1 (apache-kafka-java 4.3.1) could not join for 15.0 s, group g, 4 attempts, ")
     assert ": the process before did not leave, and its session runs until its timeout. First: " in said.text
     assert (said.kind, said.verdict, said.blame) == ("hurt", "note", None)
 
 
-def test_one_refusal_of_an_instance_id_is_ordinary() -> None:
-    assert headlines(static_member(Conversation(), 2)) == []
+def test_members_that_are_locked_out_share_a_headline() -> None:
+    talk = static_member(Conversation(), 4)
+    static_member(talk, 3, names="cd")
+    said = headline(talk, "INSTANCE_ID_TAKEN")
+    assert " could not join for 15.0 s, group g, 7 attempts, " in said.text
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_few_refusals_of_an_instance_id_are_ordinary(attempts: int) -> None:
+    talk = Conversation()
+    for names in ("ab", "cd", "ef"):  # a deployment that restarts one after the other
+        static_member(talk, attempts, names=names)
+    assert headlines(talk) == []
 
 
 def test_who_is_hurt_is_not_said_beside_other_codes() -> None:
