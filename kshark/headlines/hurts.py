@@ -222,12 +222,12 @@ def _elsewhere(members: list[Outcomes]) -> str:
         text = f"meanwhile other members got {counted(most.meanwhile, 'record')} of {whose}"
     else:
         text = f"other members had got {counted(most.earlier, 'record')} of {whose} before, and none since"
-    held = most.held.most_common()
+    held = Counter(most.held).most_common()
     if not held:
         return f"{text}, and hold none now" if most.meanwhile else text
     shown = ", ".join(f"{shortened(client, 40)} {number(records)}" for client, records in held[:_HOLDERS])
     shown += f" and {len(held) - _HOLDERS} more" if len(held) > _HOLDERS else ""
-    return f"{text}; they hold {number(most.held.total())} now ({shown})"
+    return f"{text}; they hold {number(sum(most.held.values()))} now ({shown})"
 
 
 def kept_waiting(finding: Finding, outcomes: Mapping[MemberKey, Outcomes]) -> str:

@@ -1,4 +1,4 @@
-"""What the first screen says of lost share sessions: how many of all, and who closed their connections."""
+"""Lost share sessions in headlines: how many of all, and who closed their connections."""
 
 from __future__ import annotations
 

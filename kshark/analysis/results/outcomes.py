@@ -23,7 +23,7 @@ class MemberKey(NamedTuple):
     member_id: str | None
 
 
-class LostSessions(Struct):
+class LostSessions(Struct, gc=False):
     """Share sessions of a member that its broker did not have any more.
 
     `closed_by`: the side that closed the connection that had opened the session. `quiet_ns`: the shortest and the
@@ -51,7 +51,7 @@ class LostSessions(Struct):
                 self.quiet_ns = min(shortest_ns, quiet_ns), max(longest_ns, quiet_ns)
 
 
-class SessionCounts(Struct):
+class SessionCounts(Struct, gc=False):
     """The share sessions of a member: those that were opened, and the lost ones by cause.
 
     `uncertain`: the capture does not show how many there were. Sessions began before it, the answer to an opening is
@@ -78,8 +78,8 @@ class AcquiredRecords(Struct):
                 self.of[partition] += records
 
 
-class Waiting(Struct):
-    """What a member misses that has got no records yet.
+class Waiting(Struct, gc=False):
+    """Records that a member without any may expect.
 
     `earlier`: records of its partitions that other members had acquired before it fetched them, `meanwhile` those that
     they acquired since, until its last fetch. `held`: those that they hold at the end, by their client. `partitions`:
@@ -89,9 +89,9 @@ class Waiting(Struct):
 
     earlier: int = 0
     meanwhile: int = 0
-    held: Counter[str] = field(default_factory=Counter)
+    held: dict[str, int] = field(default_factory=dict)
     partitions: dict[Partition, int] = field(default_factory=dict)
-    dropped: Counter[Partition] = field(default_factory=Counter)
+    dropped: dict[Partition, int] = field(default_factory=dict)
     total: int = 0
 
     def fetch(self, step: ShareStep, group: AcquiredRecords) -> None:
@@ -102,11 +102,12 @@ class Waiting(Struct):
                 self.earlier += 0 if partition in self.dropped else group.of[partition]
         for partition in step.forgotten:
             if partition in self.partitions:
-                self.dropped[partition] += group.of[partition] - self.partitions.pop(partition)
+                acquired = group.of[partition] - self.partitions.pop(partition)
+                self.dropped[partition] = self.dropped.get(partition, 0) + acquired
         if group.total != self.total:
             self.total = group.total
             now = sum([group.of[partition] - before for partition, before in self.partitions.items()])
-            self.meanwhile = self.dropped.total() + now
+            self.meanwhile = sum(self.dropped.values()) + now
 
 
 class Outcomes(Struct, gc=False):
@@ -131,7 +132,7 @@ class Outcomes(Struct, gc=False):
     again: int = 0
     failed: Counter[int] = field(default_factory=Counter)
     acknowledged: Counter[int | None] = field(default_factory=Counter)
-    refused: Counter[int] = field(default_factory=Counter)
+    refused: dict[int, int] = field(default_factory=dict)
     sessions: SessionCounts = field(default_factory=SessionCounts)
     waiting: Waiting = field(default_factory=Waiting)
     since_ns: int = 0
@@ -168,7 +169,7 @@ class Outcomes(Struct, gc=False):
                     error = answer.error or answer.acknowledged.get(listed.partition)
                 self.acknowledged[error] += sum([batch.last - batch.first + 1 for batch in batches])
                 if error:
-                    self.refused[error] += 1
+                    self.refused[error] = self.refused.get(error, 0) + 1
 
 
 class OutcomesOfMembers:
@@ -229,16 +230,18 @@ class OutcomesOfMembers:
     def close(self, holders: Callable[[int, str | None, int], Iterable[Holder]], hosts: Container[str]) -> None:
         """End the capture. `holders` returns who holds records of a group (cluster, id) at a time; `hosts`: clients of
         which bytes are missing; an empty text for unknown ones."""
-        starving: dict[tuple[int, str | None], list[Outcomes]] = {}
+        starving: dict[tuple[int, str | None], dict[Partition, list[Outcomes]]] = {}
         for key, outcomes in self.of.items():
             outcomes.sessions.uncertain |= outcomes.client in hosts or "" in hosts
             if outcomes.waiting.earlier or outcomes.waiting.meanwhile:
-                starving.setdefault((key.cluster, key.group_id), []).append(outcomes)
-        for group, members in starving.items():
+                of_group = starving.setdefault((key.cluster, key.group_id), {})
+                for partition in outcomes.waiting.partitions:
+                    of_group.setdefault(partition, []).append(outcomes)
+        for group, of_group in starving.items():
             for holder in holders(*group, self._groups[group].time_ns):
-                for outcomes in members:
-                    if (holder.topic_id, holder.partition) in outcomes.waiting.partitions:
-                        outcomes.waiting.held[holder.client_id or host_of(holder.client)] += holder.records
+                for outcomes in of_group.get((holder.topic_id, holder.partition), ()):
+                    held, client = outcomes.waiting.held, holder.client_id or host_of(holder.client)
+                    held[client] = held.get(client, 0) + holder.records
 
 
 def joined_outcomes(parts: Iterable[Mapping[MemberKey, Outcomes]]) -> dict[MemberKey, Outcomes]:
