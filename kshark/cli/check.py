@@ -310,9 +310,7 @@ def verdict(
     rules = sorted({rule.number for rule in RULES if rule.number is not None and chosen(rule.code)})
     if nothing_judged(printed.counts, observed):
         print_why_empty(observed, args, sink)
-    of_capture = capture_headlines(observed, printed.counts)
-    selected = sorted(rule_codes(args.select))
-    headlines = [] if args.quiet else printed.headlines.of(outcomes, of_capture, selected)
+    headlines = [] if args.quiet else printed.headlines.of(outcomes, capture_headlines(observed, printed.counts))
     if args.format == "json":
         summary = printed.counts.summary(observed, rules)
         if name is not None:

@@ -56,7 +56,11 @@ _Entry = tuple[Sort, Alike]
 class Headlines:
     """Take findings in the order of packets, each with the incident that explains it."""
 
-    def __init__(self) -> None:
+    def __init__(self, selected: Collection[str] = ()) -> None:
+        """`selected`: codes that the user asks for, of which all findings are. Each that has some has a headline, and
+        who is hurt for another reason is not said.
+        """
+        self._selected = sorted(selected)
         self._alike: dict[Sort, Alike] = {}
         #: Refusals that keep a member out of its group: by member, too.
         self._streaks: dict[tuple[Sort, str | None, str | None], Alike] = {}
@@ -80,25 +84,22 @@ class Headlines:
             self._streaks.setdefault(attempt, Alike(finding, finding)).add(finding)
 
     def of(
-        self,
-        outcomes: Mapping[MemberKey, Outcomes] = NO_OUTCOMES,
-        capture: Iterable[Headline] = (),
-        selected: Collection[str] = (),
+        self, outcomes: Mapping[MemberKey, Outcomes] = NO_OUTCOMES, capture: Iterable[Headline] = ()
     ) -> list[Headline]:
-        """Return what to say first: about the capture, then who is hurt, events and rules, by weight.
-
-        `selected`: codes that the user asks for, of which all findings are. Each that has some has a headline, and who
-        is hurt for another reason is not said.
-        """
-        members = (said for said in hurts(outcomes, self._of_members) if not selected or said.code in selected)
-        others = members, self._events(), self._rules(), self._notes(outcomes)
+        """Return what to say first: about the capture, then who is hurt, events and rules, by weight."""
+        others = self._hurts(outcomes), self._events(), self._rules(), self._notes(outcomes)
         found = [*chain.from_iterable(others)] or [*self._unproved()]
-        return [*capture, *sorted([*found, *self._missing(selected, found)], key=_rank)]
+        return [*capture, *sorted([*found, *self._missing(found)], key=_rank)]
 
-    def _missing(self, selected: Collection[str], found: Sequence[Headline]) -> Iterator[Headline]:
+    def _hurts(self, outcomes: Mapping[MemberKey, Outcomes]) -> Iterator[Headline]:
+        for headline in hurts(outcomes, self._of_members):
+            if not self._selected or headline.code in self._selected:
+                yield headline
+
+    def _missing(self, found: Sequence[Headline]) -> Iterator[Headline]:
         """Yield a headline for each selected code that has none: about its most frequent findings."""
         shown = {headline.code for headline in found}.union(*(headline.more for headline in found))
-        for code in selected:
+        for code in self._selected:
             entries = [entry for entry in self._alike.items() if entry[0].code == code]
             if entries and code not in shown:
                 sort, alike = max(entries, key=lambda entry: entry[1].count)

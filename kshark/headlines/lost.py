@@ -37,7 +37,7 @@ class Lost(NamedTuple):
         if self.opened is None:
             return counted(self.lost, "share session")
         if self.opened == self.lost == 1:
-            return "the only share session"
+            return "its only share session"
         return f"{number(self.lost)} of {counted(self.opened, 'share session')}"
 
     def reason(self, cause: str) -> str:

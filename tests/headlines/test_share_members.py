@@ -21,12 +21,13 @@ STALE_MEMBER_EPOCH = 113
 
 def headlines(talk: Conversation | Thinned, selected: Collection[str] = ()) -> list[Headline]:
     """Return what `kshark check` says first, with `--select` of some codes."""
-    run, said = Run(registry(), shows=lambda finding: not selected or finding.code in selected), Headlines()
+    run = Run(registry(), shows=lambda finding: not selected or finding.code in selected)
+    said = Headlines(selected)
     run.page(events(talk, JUDGED))
     run.close()
     for finding in run.findings:
         said.add(finding)
-    return said.of(run.outcomes, selected=selected)
+    return said.of(run.outcomes)
 
 
 def headline(talk: Conversation | Thinned, code: str | None) -> Headline:
@@ -67,7 +68,7 @@ def test_requests_that_are_refused_for_one_lost_session_are_one_loss() -> None:
     for _ in range(3):
         a.share_fetch(1).answered(SHARE_SESSION_NOT_FOUND)
     said = headline(talk, "SESSION_UNKNOWN")
-    assert "lost the only share session, group g, " in said.text
+    assert "lost its only share session, group g, " in said.text
     assert said.count == 3
 
 
