@@ -19,7 +19,7 @@ say) must receive all of these:
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -49,7 +49,7 @@ from kshark.analysis.results.findings import Tally, finding_of
 from kshark.analysis.results.outcomes import OutcomesOfMembers
 from kshark.analysis.results.sessions import Listed, Listing
 from kshark.analysis.rules import BOOK, RuleBook
-from kshark.analysis.rules.ends import SESSIONS_FORGOTTEN, forgotten
+from kshark.analysis.rules.ends import SESSION_UNKNOWN, SESSIONS_FORGOTTEN, forgotten
 from kshark.analysis.runners.byte_faults import ByteFaultRunner
 from kshark.analysis.runners.coverage import Coverage, CoverageCounter
 from kshark.analysis.runners.exchanges import ExchangeRules
@@ -108,7 +108,7 @@ class Analyzer:
         self._listed: list[Listed] = []
         self._tally = Tally()
         self._listing = partial(
-            Listing, self._tally.begun, self._listed if sessions else None, self._listed if steps else None
+            Listing, self._begun, self._listed if sessions else None, self._listed if steps else None
         )
         self._clock = PacketOrder()
         self._brokers = Brokers()
@@ -192,6 +192,7 @@ class Analyzer:
         """End the events and return the findings that remain. Requests that wait for an answer get none."""
         if self._clock.complete is not None:
             self._clock.complete.is_over = True
+        self.outcomes.close(self._holders, self._brokers.lossy_hosts())
         of_records = self._partitions.close()  # before the sessions: a closed session knows no more of its state
         verdicts = [verdict for session in self._sessions.values() for verdict in session.close()]
         verdicts += [*of_records, *(verdict for machine in self._machines for verdict in machine.close())]
@@ -251,10 +252,23 @@ class Analyzer:
     def _report(self, verdicts: Sequence[Verdict]) -> list[Finding]:
         if self._counter is not None:
             self._counter.add(verdicts)
-        findings = [finding_of(verdict) for verdict in verdicts if verdict.is_reported]
-        for finding in findings:
+        reported = [verdict for verdict in verdicts if verdict.is_reported]
+        findings = [finding_of(verdict) for verdict in reported]
+        for verdict, finding in zip(reported, findings, strict=True):
             self._tally.add(finding)
+            if verdict.rule is SESSION_UNKNOWN:
+                self.outcomes.lose(verdict)
         return findings
+
+    def _begun(self, step: ShareStep, is_certain: bool) -> None:
+        """Count a share session."""
+        self._tally.begun()
+        self.outcomes.begin(step, is_certain=is_certain)
+
+    def _holders(self, cluster: int, group_id: str | None, now_ns: int) -> Iterator[Holder]:
+        """Yield who holds records of a group at a time."""
+        for partition in self._partitions[cluster].of_group(group_id):
+            yield from holders_of(partition, now_ns)
 
     # -- messages and exchanges
 

@@ -17,7 +17,7 @@ from kshark.cli.check import (
     outcomes_of,
     verdict,
 )
-from kshark.cli.printed_findings import Printed
+from kshark.cli.printed_findings import Printed, rule_codes
 from kshark.cli.read import printing
 from kshark.cli.shown import display_filter, print_unmatched
 from kshark.errors import UnreadableInput
@@ -79,7 +79,7 @@ class Output:
             on_change=_all_of(changed),
         )
         self._notes = Notes()
-        self._printed = Printed(FindingCounts(), Headlines())
+        self._printed = Printed(FindingCounts(), Headlines(rule_codes(args.select)))
         self._status = Status((), 0, 0)
         write, wanted = printing(args, self._sink)(names), display_filter(args)
         style = Style(

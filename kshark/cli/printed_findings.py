@@ -91,7 +91,7 @@ def collected(
 
     `findings` are read more than once.
     """
-    printed = Printed(FindingCounts(), Headlines())
+    printed = Printed(FindingCounts(), Headlines(rule_codes(args.select)))
     every = _adding(printed.add, findings)
     if args.format != "json" or args.quiet:
         deque(every, maxlen=0)

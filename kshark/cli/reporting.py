@@ -12,7 +12,7 @@ from kshark.capture.log_lines import LogLines
 from kshark.capture.numbering import Locate
 from kshark.cli.apis import registry
 from kshark.cli.check import Checking
-from kshark.cli.printed_findings import Printed
+from kshark.cli.printed_findings import Printed, rule_codes
 from kshark.headlines import Headline, Headlines, capture_headlines
 from kshark.model import Event, Finding
 from kshark.output.findings import FindingCounts
@@ -91,6 +91,7 @@ class Reporting:
         self._checking = Checking(args, named=True, sessions=True)
         self._collector = Collector(name, registry(args))
         self._rows = FindingRows(name)
+        self._headlines = Headlines(rule_codes(args.select))
 
     def page(self, page: list[Event]) -> None:
         self._checking.page(page)
@@ -113,25 +114,13 @@ class Reporting:
             findings = filter(self._shows, findings)
         if log_lines is not None:
             findings = map(log_lines.named, findings)
-        return part_of(origin, self._collector, self._rows, findings, checked.observed, checked.outcomes)
+        printed = Printed(FindingCounts(), self._headlines)
+        batches = self._rows.close(self._counted(findings, printed))
+        return Part(origin, self._collector.close(), printed, checked.observed, batches, checked.outcomes)
 
-
-def part_of(
-    origin: Origin,
-    collector: Collector,
-    rows: FindingRows,
-    findings: Iterable[Finding],
-    observed: Observed,
-    outcomes: dict[MemberKey, Outcomes],
-) -> Part:
-    """Return the part of a capture. The collector has counted all events; `findings` are in packet order."""
-    printed = Printed(FindingCounts(), Headlines())
-
-    def counted() -> Iterator[Finding]:
+    def _counted(self, findings: Iterable[Finding], printed: Printed) -> Iterator[Finding]:
+        """Yield findings, in packet order, after they are counted. The collector has counted all events."""
         for finding in findings:
             printed.add(finding)
-            collector.finding(finding)
+            self._collector.finding(finding)
             yield finding
-
-    batches = rows.close(counted())
-    return Part(origin, collector.close(), printed, observed, batches, outcomes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
@@ -15,7 +16,10 @@ from kshark.units import clock, counted, safe, shortened
 
 INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: Findings of these codes share a headline only if they have the same cause.
-_BY_CAUSE: Final = INCIDENTS | {"REQUEST_UNANSWERED", "EPOCH_REFUSED", "SESSION_UNKNOWN"}
+_BY_CAUSE: Final = INCIDENTS | {"REQUEST_UNANSWERED", "EPOCH_REFUSED", "SESSION_UNKNOWN", "INSTANCE_ID_TAKEN"}
+#: So many findings in so much time are a streak.
+_STREAK: Final = 3
+_STREAK_NS: Final = 10_000_000_000
 #: Names that are kept, and shown.
 _KEPT: Final = 100
 _SHOWN: Final = 3
@@ -93,6 +97,33 @@ class Alike(Struct):
     def when(self) -> str:
         """The span, with the number if there are several."""
         return self.span if self.count == 1 else f"{counted(self.count, 'time')}, {self.span}"
+
+    @property
+    def names(self) -> tuple[Names, ...]:
+        return self.clients, self.brokers, self.groups, self.software
+
+    @property
+    def lasted_ns(self) -> int:
+        """The time from the first to the last."""
+        return self.until[1] - self.first.time_ns
+
+    @property
+    def is_streak(self) -> bool:
+        """True if it happened again and again for a while."""
+        return self.count >= _STREAK and self.lasted_ns >= _STREAK_NS
+
+
+def joined(parts: Sequence[Alike]) -> Alike:
+    """Return the sum of findings of one rule without a duration, in the order of their first ones."""
+    first = parts[0].first
+    whole = Alike(first, first)
+    for part in parts:
+        whole.count += part.count
+        whole.until = max(whole.until, part.until, key=lambda it: (it[1], it[0]))
+        for names, others in zip(whole.names, part.names, strict=True):
+            for name in others:
+                _name(names, name)
+    return whole
 
 
 def sort_of(finding: Finding) -> Sort:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import Final
@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from kshark import limits
 from kshark.analysis import REASONS, MemberKey, Outcomes, Rule
 from kshark.analysis.rules.causes import ADVICE, CAUSES
-from kshark.headlines.alike import INCIDENTS, Alike, Sort, few, named, sort_of
+from kshark.headlines.alike import INCIDENTS, Alike, Sort, few, joined, named, sort_of
 from kshark.headlines.headline import Headline
-from kshark.headlines.hurts import OfMember, hurts
+from kshark.headlines.hurts import OfMember, hurts, kept_waiting
+from kshark.headlines.lost import Lost, lost_sessions
 from kshark.model import Finding
 from kshark.output.catalogue import CODES, parties, weight_of
 from kshark.units import counted, duration, number
@@ -29,6 +30,10 @@ _LASTING_NS: Final = 1_000_000_000
 _HARMLESS: Final = {("REQUEST_UNANSWERED", "client_closed"), ("REQUEST_UNANSWERED", None)}
 #: Lost sessions that are nobody's fault, by their cause, with the weight of their headline.
 _LOST_SESSIONS: Final = {"evicted": 45, "connection_closed": 40, "broker_restart": 35}
+#: Refusals that keep a member out of its group, by their cause.
+_LOCKED_OUT: Final = {("INSTANCE_ID_TAKEN", "not_released")}
+#: Notes about a partition that gives its members nothing.
+_HOLDING: Final = {"WINDOW_SATURATED"}
 #: So many findings with one cause, and none with another, are a pattern.
 _PATTERN: Final = 5
 #: The first finding of a note is quoted if it is not longer.
@@ -51,8 +56,14 @@ _Entry = tuple[Sort, Alike]
 class Headlines:
     """Take findings in the order of packets, each with the incident that explains it."""
 
-    def __init__(self) -> None:
+    def __init__(self, selected: Collection[str] = ()) -> None:
+        """`selected`: codes that the user asks for, of which all findings are. Each that has some has a headline, and
+        who is hurt for another reason is not said.
+        """
+        self._selected = sorted(selected)
         self._alike: dict[Sort, Alike] = {}
+        #: Refusals that keep a member out of its group: by member, too.
+        self._streaks: dict[tuple[Sort, str | None, str | None], Alike] = {}
         #: By group and member.
         self._of_members: defaultdict[tuple[str | None, str | None], OfMember] = defaultdict(OfMember)
 
@@ -62,16 +73,37 @@ class Headlines:
             sort = sort._replace(event=None)
         self._alike.setdefault(sort, Alike(finding, finding)).add(finding)
         member = finding.group_id, finding.member_id
+        if (sort.code, sort.cause) in _LOCKED_OUT:
+            self._lock_out((sort, *member), finding)
         if member in self._of_members or len(self._of_members) < limits.STATISTICS_ROWS:
             self._of_members[member].add(finding)
+
+    def _lock_out(self, attempt: tuple[Sort, str | None, str | None], finding: Finding) -> None:
+        """Take a member's attempt to join that was refused."""
+        if attempt in self._streaks or len(self._streaks) < limits.STATISTICS_ROWS:
+            self._streaks.setdefault(attempt, Alike(finding, finding)).add(finding)
 
     def of(
         self, outcomes: Mapping[MemberKey, Outcomes] = NO_OUTCOMES, capture: Iterable[Headline] = ()
     ) -> list[Headline]:
         """Return what to say first: about the capture, then who is hurt, events and rules, by weight."""
-        others = hurts(outcomes, self._of_members), self._events(), self._rules(), self._notes()
-        found = sorted(chain.from_iterable(others), key=_rank)
-        return [*capture, *(found or self._unproved())]
+        others = self._hurts(outcomes), self._events(), self._rules(), self._notes(outcomes)
+        found = [*chain.from_iterable(others)] or [*self._unproved()]
+        return [*capture, *sorted([*found, *self._missing(found)], key=_rank)]
+
+    def _hurts(self, outcomes: Mapping[MemberKey, Outcomes]) -> Iterator[Headline]:
+        for headline in hurts(outcomes, self._of_members):
+            if not self._selected or headline.code in self._selected:
+                yield headline
+
+    def _missing(self, found: Sequence[Headline]) -> Iterator[Headline]:
+        """Yield a headline for each selected code that has none: about its most frequent findings."""
+        shown = {headline.code for headline in found}.union(*(headline.more for headline in found))
+        for code in self._selected:
+            entries = [entry for entry in self._alike.items() if entry[0].code == code]
+            if entries and code not in shown:
+                sort, alike = max(entries, key=lambda entry: entry[1].count)
+                yield _suspected(sort, alike, has_pattern=False) if sort.verdict == "unknown" else _noted(sort, alike)
 
     def _events(self) -> Iterator[Headline]:
         for sort, alike in self._alike.items():
@@ -101,7 +133,7 @@ class Headlines:
             (sort, alike), *others = sorted(entries, key=lambda entry: (-weight_of(entry[0].code), -entry[1].count))
             yield _broken(sort, alike, others)
 
-    def _notes(self) -> Iterator[Headline]:
+    def _notes(self, outcomes: Mapping[MemberKey, Outcomes]) -> Iterator[Headline]:
         """Yield what hurts without a fault of a party: notes that have a weight, and that no event explains."""
         for sort, alike in self._alike.items():
             if sort.verdict != "note" or sort.event is not None or sort.code in INCIDENTS:
@@ -109,14 +141,18 @@ class Headlines:
             rule = CODES[sort.code]
             if sort.code == "SESSION_UNKNOWN":
                 if sort.cause in _LOST_SESSIONS:
-                    yield _lost(sort, alike)
+                    yield _lost(sort, alike, lost_sessions(sort.cause, self._of_members, outcomes))
+            elif (sort.code, sort.cause) in _LOCKED_OUT:
+                streaks = [streak for of, streak in self._streaks.items() if of[0] == sort and streak.is_streak]
+                if streaks:
+                    yield _locked_out(sort, streaks)
             elif (
                 isinstance(rule, Rule)
                 and not rule.accuses
                 and rule.weight > 0
                 and (sort.code, sort.cause) not in _HARMLESS
             ):
-                yield _noted(sort, alike)
+                yield _noted(sort, alike, kept_waiting(alike.first, outcomes) if sort.code in _HOLDING else "")
 
     def _unproved(self) -> Iterator[Headline]:
         """Yield the most frequent finding that is not proved: if nothing else is known, it is where to look."""
@@ -127,27 +163,42 @@ class Headlines:
             yield _suspected(sort, alike, has_pattern=is_alone and alike.count >= _PATTERN)
 
 
-def _noted(sort: Sort, alike: Alike) -> Headline:
-    """Return the headline of a note: what happened to whom, and the rest of the rule's text."""
+def _noted(sort: Sort, alike: Alike, whom: str = "") -> Headline:
+    """Return the headline of a note: what happened to whom, and the rest of the rule's text. `whom`: a sentence about
+    members that it hurts."""
     what, _, rest = CODES[sort.code].text.removesuffix(".").partition(". ")
     text = f"{what}: {named('client', alike.clients)}" if alike.clients else what
     text += f", group {few(alike.groups)}" if len(alike.groups) == 1 else ""
     text += f", {alike.when}."
     if rest:
         text += f" {rest}."
+    text += whom
     if len(alike.first.argument) <= _QUOTED:
         text += f" {'First: ' if alike.count > 1 else ''}{_sentence(alike.first.argument)}"
     return replace(_headline("hurt", text, sort, alike, Counter()), blame=None)
 
 
-def _lost(sort: Sort, alike: Alike) -> Headline:
+def _locked_out(sort: Sort, streaks: Sequence[Alike]) -> Headline:
+    """Return the headline of members that cannot join, because each attempt is refused for an ordinary reason."""
+    assert sort.cause is not None
+    alike = joined(streaks)
+    lasted = duration(max(streak.lasted_ns for streak in streaks))
+    text = f"{_party(sort._replace(blame='client'), alike)} could not join for {lasted}"
+    text += f", group {few(alike.groups)}" if len(alike.groups) == 1 else ""
+    text += f", {counted(alike.count, 'attempt')}, {alike.span}: {CAUSES[sort.cause]}. "
+    text += f"First: {_sentence(alike.first.argument)}"
+    return replace(_headline("hurt", text, sort, alike, Counter()), blame=None)
+
+
+def _lost(sort: Sort, alike: Alike, lost: Lost) -> Headline:
     """Return the headline of share sessions that the broker did not have any more, and nobody is to blame."""
     assert sort.cause is not None
-    text = f"{_party(sort._replace(blame='client'), alike)} lost {counted(alike.count, 'share session')}"
+    text = f"{_party(sort._replace(blame='client'), alike)} lost {lost.how_many}"
     text += f", group {few(alike.groups)}" if len(alike.groups) == 1 else ""
-    text += f", {alike.span}: {CAUSES[sort.cause]}."
-    weight = _LOST_SESSIONS[sort.cause]
-    return replace(_headline("hurt", text, sort, alike, Counter()), blame=None, weight=weight)
+    text += f", {alike.span}: {lost.reason(sort.cause)}."
+    headline = _headline("hurt", text, sort, alike, Counter())
+    advice = lost.advice(sort.cause) or headline.advice
+    return replace(headline, blame=None, weight=_LOST_SESSIONS[sort.cause], advice=advice)
 
 
 def _suspected(sort: Sort, alike: Alike, *, has_pattern: bool) -> Headline:

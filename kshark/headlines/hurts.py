@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
 from kshark.analysis import MemberKey, Outcomes
 from kshark.error_names import ERROR_NAMES
@@ -19,10 +19,12 @@ from kshark_dissectors.errors import REMEDY
 
 #: With fewer fetches a member's outcomes may be chance.
 _FEW: Final = 3
-#: A member lacks records after so many fetches in so much time, while others of its group got so many.
-_FETCHES: Final = 10
-_LONG_NS: Final = 10_000_000_000
+#: A member lacks records after so many fetches in so much time, while others got so many of its partitions.
+_FETCHES: Final = 5
+_LONG_NS: Final = 5_000_000_000
 _RECORDS: Final = 100
+#: Most holders of records in a sentence.
+_HOLDERS: Final = 3
 #: Refused acknowledgements hurt if they are one in this many.
 _MANY: Final = 10
 #: The reason why acknowledgements are refused, by the rule that explains most refusals, and what helps.
@@ -57,7 +59,12 @@ _OF_LACKS: Final = {
     "or fetch less often.",
     "empty": "Look who holds the records (kshark deliveries --holders). More members than the partitions can feed get "
     "nothing.",
+    "earlier": "Nothing is wrong if nothing was produced since. Else look who holds the records (kshark deliveries "
+    "--holders).",
 }
+
+#: The weights of their headlines: what may be ordinary comes after violations.
+_WEIGHTS: Final = {"throttled": 55, "failed": 55, "empty": 39, "earlier": 39}
 
 #: Errors of whole requests, which rules about sessions explain.
 _OF_SESSIONS: Final[frozenset[int]] = frozenset(
@@ -71,15 +78,30 @@ _OF_SESSIONS: Final[frozenset[int]] = frozenset(
 
 
 class OfMember(Struct):
-    """The findings about one member: whether it broke a rule, and by code the records that findings explain."""
+    """The findings about one member: whether it broke a rule, by code the refused acknowledgements that findings
+    explain, by cause the sessions that it lost.
+
+    `last_answered`: by broker, the connection and the packet of the last lost session's last accepted request.
+    """
 
     breaks_rules: bool = False
-    records: Counter[str] = field(default_factory=Counter)
+    explained: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
+    last_answered: dict[str, tuple[int, int | None]] = field(default_factory=dict)
 
     def add(self, finding: Finding) -> None:
         self.breaks_rules |= finding.verdict == "violation" and finding.blame == "client"
-        if finding.code in _REASONS and finding.first_offset is not None and finding.last_offset is not None:
-            self.records[finding.code] += finding.last_offset - finding.first_offset + 1
+        if finding.code in _REASONS:
+            self.explained[finding.code] += 1
+        if finding.code == "SESSION_UNKNOWN" and finding.verdict == "note" and finding.event_code is UNSET:
+            self._lose(finding)
+
+    def _lose(self, finding: Finding) -> None:
+        """Count a lost session once: each refusal names the last request that was accepted."""
+        last = finding.witness[0]
+        if self.last_answered.get(finding.broker) != (last.flow, last.request_packet):
+            self.last_answered[finding.broker] = last.flow, last.request_packet
+            self.lost[finding.cause or ""] += 1
 
 
 _NONE: Final = OfMember()
@@ -92,11 +114,9 @@ def hurts(
 
     What a member suffers from its own violations is no headline: these are.
     """
-    acquired = Counter[tuple[int, str | None]]()
-    for key, of in outcomes.items():
-        acquired[key.cluster, key.group_id] += of.acquired
     refused: dict[tuple[str | None, str], list[Outcomes]] = defaultdict(list)
     lacking: dict[tuple[str | None, _Lack], list[Outcomes]] = defaultdict(list)
+    explained = Counter[int]()
     for key, of in outcomes.items():
         found = findings.get((key.group_id, key.member_id), _NONE)
         reason = _reason(found, of)
@@ -104,16 +124,20 @@ def hurts(
             continue
         if (refusals := _refusals(of)) and refusals * _MANY >= of.acknowledged.total():
             refused[key.group_id, reason].append(of)
-        elif (lack := _lack(of, acquired[key.cluster, key.group_id])) is not None:
+            explained[id(of)] = found.explained[reason]
+        elif (lack := _lack(of)) is not None:
             lacking[None if lack.kind == "failed" else key.group_id, lack].append(of)
     for (group_id, reason), members in refused.items():
-        yield _refused(group_id, reason, members)
+        yield _refused(group_id, reason, members, sum(explained[id(of)] for of in members))
     for (group_id, lack), members in lacking.items():
         yield _lacking(group_id, lack, members)
 
 
-def _refused(group_id: str | None, reason: str, members: list[Outcomes]) -> Headline:
-    """Return the headline of members of a group whose acknowledgements were refused for the same reason."""
+def _refused(group_id: str | None, reason: str, members: list[Outcomes], explained: int) -> Headline:
+    """Return the headline of members of a group whose acknowledgements were refused for the same reason.
+
+    `explained`: the refusals for which findings show the reason.
+    """
     members.sort(key=lambda of: -_refusals(of))
     worst, *others = members
     codes = Counter[int]()
@@ -123,6 +147,9 @@ def _refused(group_id: str | None, reason: str, members: list[Outcomes]) -> Head
     why, advice = _REASONS[reason] if reason else _OF_ERRORS.get(code, ("", _remedy(code)))
     text = f"Client {_name(worst)}, group {shortened(group_id or '', 40)}: {_share(worst)} refused with "
     text += ", ".join(_error(code) for code, _ in most)
+    total = sum(map(_cases, members))
+    if reason and explained < total:
+        why = f"in {number(explained)} of {number(total)} cases {why}"
     text += f", {why}." if why else "."
     if others:
         shown = "; ".join(f"{_name(of, short=True)}: {_share(of, short=True)}" for of in others[:2])
@@ -131,15 +158,14 @@ def _refused(group_id: str | None, reason: str, members: list[Outcomes]) -> Head
 
 
 class _Lack(NamedTuple):
-    """Why a member gets no records: it is throttled, its fetches fail with an error, or they come back empty while
-    others of its group got records."""
+    """Why a member gets no records: it is throttled, its fetches fail with an error, or they come back empty because
+    other members got those of its partitions: meanwhile, or all of them `earlier`."""
 
-    kind: Literal["throttled", "failed", "empty"]
+    kind: Literal["throttled", "failed", "empty", "earlier"]
     error: int = 0
-    others: int = 0
 
 
-def _lack(of: Outcomes, of_group: int) -> _Lack | None:
+def _lack(of: Outcomes) -> _Lack | None:
     """Return why a member gets no records; None if it gets some, or if there may be none for it."""
     if of.fetches < _FEW or 2 * of.records >= of.fetches:
         return None
@@ -148,7 +174,9 @@ def _lack(of: Outcomes, of_group: int) -> _Lack | None:
     if 2 * of.failed.total() >= of.fetches:
         return _Lack("failed", of.failed.most_common(1)[0][0])
     is_long = of.fetches >= _FETCHES and of.until_ns - of.since_ns >= _LONG_NS
-    return _Lack("empty", others=of_group) if is_long and not of.records and of_group >= _RECORDS else None
+    if not is_long or of.records or of.waiting.earlier + of.waiting.meanwhile < _RECORDS:
+        return None
+    return _Lack("empty" if of.waiting.meanwhile else "earlier")
 
 
 def _lacking(group_id: str | None, lack: _Lack, members: list[Outcomes]) -> Headline:
@@ -173,9 +201,50 @@ def _lacking(group_id: str | None, lack: _Lack, members: list[Outcomes]) -> Head
         text += f": {number(failed)} of {every} failed, most with {_error(lack.error)} ({number(count)})"
     else:
         waited = duration(max(of.until_ns - of.since_ns for of in members))
-        text += f" in {waited}: all {every} came back empty; others of the group got {number(lack.others)}"
+        text += f" in {waited}: {_returned_none(members)}; {_elsewhere(members)}"
     advice = _remedy(lack.error) if lack.kind == "failed" else _OF_LACKS[lack.kind]
-    return _headline(f"{text}.", advice, 55, members[0])
+    return _headline(f"{text}.", advice, _WEIGHTS[lack.kind], members[0])
+
+
+def _returned_none(members: list[Outcomes]) -> str:
+    """Return how many fetches came back without records and without an error."""
+    fetches = sum(of.fetches for of in members)
+    empty = fetches - sum(of.failed.total() + of.unanswered for of in members)
+    every = counted(fetches, "fetch", "fetches")
+    return f"all {every} came back empty" if empty == fetches else f"{number(empty)} of {every} came back empty"
+
+
+def _elsewhere(members: list[Outcomes]) -> str:
+    """Return where the records of their partitions went."""
+    most = max((of.waiting for of in members), key=lambda waiting: (waiting.meanwhile, waiting.earlier))
+    whose = "its partitions" if len(members) == 1 else "their partitions"
+    if most.meanwhile:
+        text = f"meanwhile other members got {counted(most.meanwhile, 'record')} of {whose}"
+    else:
+        text = f"other members had got {counted(most.earlier, 'record')} of {whose} before, and none since"
+    held = Counter(most.held).most_common()
+    if not held:
+        return f"{text}, and hold none now" if most.meanwhile else text
+    shown = ", ".join(f"{shortened(client, 40)} {number(records)}" for client, records in held[:_HOLDERS])
+    shown += f" and {len(held) - _HOLDERS} more" if len(held) > _HOLDERS else ""
+    return f"{text}; they hold {number(sum(most.held.values()))} now ({shown})"
+
+
+def kept_waiting(finding: Finding, outcomes: Mapping[MemberKey, Outcomes]) -> str:
+    """Return the sentence about members that get no records of the finding's partition; empty if there are none."""
+    partition = finding.topic_id, finding.partition
+    waiting = [
+        of
+        for key, of in outcomes.items()
+        if key.group_id == finding.group_id
+        and of.fetches >= _FEW
+        and not of.records
+        and partition in of.waiting.partitions
+    ]
+    if not waiting:
+        return ""
+    names = few(dict.fromkeys(_name(of, short=True) for of in waiting))
+    return f" Client {names} got none of its records: {_returned_none(waiting)}."
 
 
 def _remedy(code: int) -> str:
@@ -189,8 +258,14 @@ def _error(code: int) -> str:
 
 
 def _reason(found: OfMember, of: Outcomes) -> str:
-    """Return the rule that explains at least half of a member's refused acknowledgements; empty if none does."""
-    return next((code for code, records in found.records.most_common() if 2 * records >= _refusals(of)), "")
+    """Return the rule that explains at least half of a member's refusals; empty if none does."""
+    refusals = _cases(of)
+    return next((code for code, count in found.explained.most_common() if refusals and 2 * count >= refusals), "")
+
+
+def _cases(of: Outcomes) -> int:
+    """Return the refusals: partitions in requests whose acknowledgements were refused."""
+    return sum(count for code, count in of.refused.items() if code not in _OF_SESSIONS)
 
 
 def _refusals(of: Outcomes) -> int:

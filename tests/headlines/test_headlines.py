@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
 from kshark.analysis import RULES, Observed
-from kshark.analysis.results.outcomes import MemberKey, Outcomes
+from kshark.analysis.results.outcomes import MemberKey, Outcomes, Waiting
 from kshark.headlines import Headline, Headlines, capture_headlines, screen
 from kshark.incidents import ROWS
-from kshark.model import Finding
+from kshark.model import Finding, Witness
 from kshark.output.findings import FindingCounts
 from kshark.output.spans import plain
 from tests.output.test_findings import NOON_NS, finding
@@ -139,12 +140,18 @@ def test_an_open_request_hurts_if_the_broker_ends_its_connection(cause: str | No
 
 
 def test_sessions_that_were_lost_without_a_fault_are_said_with_their_cause() -> None:
-    lost = finding(code="SESSION_UNKNOWN", verdict="note", blame="unknown", cause="connection_closed")
+    lost, other = (
+        finding(
+            code="SESSION_UNKNOWN", verdict="note", blame="unknown", cause="connection_closed",
+            witness=[Witness(3, number, 88000 + number, 88108), Witness(3, 99, 90410, 90412)],
+        )
+        for number in (11, 12)
+    )  # fmt: skip
     never = finding(code="SESSION_UNKNOWN", verdict="note", blame="unknown", cause="never_opened")
-    (one,) = headlines(lost, lost, never)
+    (one,) = headlines(lost, lost, other, never)
     assert one.text.startswith("Client billing-3 (librdkafka 2.11.0) lost 2 share sessions, group billing, ")
     assert one.text.endswith("closed, which ended the session (Kafka 4.1 and later).")
-    assert (one.kind, one.blame, one.count) == ("hurt", None, 2)
+    assert (one.kind, one.blame, one.count) == ("hurt", None, 3)
     assert "connections.max.idle.ms" in one.advice
 
 
@@ -264,12 +271,16 @@ def outcomes(**changed: Any) -> Outcomes:
     return of
 
 
+def refusing(records: int) -> Outcomes:
+    return outcomes(fetches=2, records=2, acquired=249, acknowledged={121: records}, refused={121: 1})
+
+
 def test_refused_acknowledgements_hurt_and_the_reason_is_said_where_findings_show_it() -> None:
     expired = finding(
         code="ACK_AFTER_LOCK_TIMEOUT", verdict="note", member_id="m0", cause="after_lock", first_offset=0,
         last_offset=178,
     )  # fmt: skip
-    (one,) = headlines(expired, outcomes=[outcomes(fetches=2, records=2, acquired=249, acknowledged={121: 179})])
+    (one,) = headlines(expired, outcomes=[refusing(179)])
     assert one.text == (
         "Client billing-3 (librdkafka 2.11.0), group billing: all 179 records that it acknowledged were refused with "
         "INVALID_RECORD_STATE, because its locks had expired: others receive these records again."
@@ -319,8 +330,14 @@ def test_what_a_client_suffers_from_its_own_violations_is_no_headline() -> None:
             "got records with 4 fetches only: 17 of 29 fetches failed, most with SHARE_SESSION_LIMIT_REACHED (17).",
         ),
         (
-            {"fetches": 14},
-            "got no records in 1 min 0 s: all 14 fetches came back empty; others of the group got 306.",
+            {"fetches": 14, "waiting": Waiting(meanwhile=306)},
+            "got no records in 1 min 0 s: all 14 fetches came back empty; meanwhile other members got 306 records of "
+            "its partitions, and hold none now.",
+        ),
+        (
+            {"fetches": 14, "unanswered": 2, "waiting": Waiting(earlier=306, held=Counter(a=1, b=9, c=2, d=3))},
+            "got no records in 1 min 0 s: 12 of 14 fetches came back empty; other members had got 306 records of its "
+            "partitions before, and none since; they hold 15 now (b 9, d 3, c 2 and 1 more).",
         ),
     ],
 )

@@ -272,6 +272,10 @@ class Brokers:
         cluster = broker.node[0]
         return [other for (of, _), other in self._by_node.items() if of == cluster]
 
+    def lossy_hosts(self) -> set[str]:
+        """Return the hosts of clients of which bytes are missing; an empty text for unknown ones."""
+        return {host for broker in self._by_address.values() for host in broker.holes}
+
     def at_address(self, address: str) -> Broker | None:
         return self._by_address.get(address)
 

@@ -164,7 +164,8 @@ class PackedSessions:
 
 
 class Listing:
-    """List the sessions of one (broker, group, member): call `begun` for each session, append it to `sessions` when it
+    """List the sessions of one (broker, group, member): call `begun` with the first request of each session, and true
+    if that certainly opened it; append it to `sessions` when it
     is over, and its requests to `steps`."""
 
     __slots__ = (
@@ -178,7 +179,9 @@ class Listing:
         "_steps",
     )
 
-    def __init__(self, begun: Callable[[], None], sessions: list[Listed] | None, steps: list[Listed] | None) -> None:
+    def __init__(
+        self, begun: Callable[[ShareStep, bool], None], sessions: list[Listed] | None, steps: list[Listed] | None
+    ) -> None:
         self._begun = begun
         self._ended_sessions = sessions
         self._steps = steps
@@ -285,7 +288,7 @@ class Listing:
             self._listed_session = ListedSession(
                 step.connection.flow.id, step.packet, step.time_ns, step.connection.client, self._current
             )
-        self._begun()
+        self._begun(step, opened and step.is_counted)
         return self._current
 
     def _add(self, session: ShareSession, step: ShareStep) -> None:

@@ -132,6 +132,10 @@ class PartitionRunner:
         """Return the share partition; None if no request acknowledged or acquired records of it."""
         return self._groups.get(group_id, {}).get(partition)
 
+    def of_group(self, group_id: str | None) -> list[SharePartition]:
+        """Return the share partitions of a group."""
+        return [*self._groups.get(group_id, {}).values()]
+
     # -- input
 
     def ask(self, step: ShareStep) -> Sequence[Acknowledging]:
