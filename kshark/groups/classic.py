@@ -30,7 +30,11 @@ def joined(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
     for protocol in request.protocols or ():
         set_subscription(member, decoded(protocol, "metadata"))
     member.instance_id = getattr(request, "group_instance_id", None) or member.instance_id
-    group.life(member_id).timeout_ms, group.next_due_ns = request.session_timeout_ms, 0
+    life = group.life(member_id)
+    life.timeout_ms, group.next_due_ns = request.session_timeout_ms, 0
+    # Without a value it is the session timeout (version 0).
+    life.rebalance_ms = max(getattr(request, "rebalance_timeout_ms", -1), -1)
+    life.rebalance_ms = request.session_timeout_ms if life.rebalance_ms < 0 else life.rebalance_ms
     if exchange.error == 0:
         _entered(table, group, member, exchange)
     else:

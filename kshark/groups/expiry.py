@@ -26,6 +26,28 @@ def expire(table: GroupTable, group: Group, spared: str | None = None) -> None:
     now = table.traffic.now
     if now.time_ns < group.next_due_ns or not group.present:
         return
+    over, group.next_due_ns = _overdue(table, group, now, spared)
+    for member_id in over:
+        table.expired(group, member_id, now, "session_timeout")
+    if over:
+        ends = (group.members[member_id].ended for member_id in over)
+        last_ns = max(end.time_ns for end in ends if end is not None)
+        _settle(group, Moment(now.packet, max(last_ns, group.latest.time_ns)))
+
+
+def ends_by(table: GroupTable, group: Group, now: Moment) -> dict[str, int]:
+    """Return the times at which sessions of members expired, as known now, a moment after the last event: also of those
+    that `expire` would end now."""
+    over, _ = _overdue(table, group, now, None)
+    ends = {member_id: table.ends_ns(group, member_id, now) for member_id in over}
+    for member_id, member in group.members.items():
+        if member.ended is not None and member.ended.how == "expired":
+            ends[member_id] = member.ended.time_ns
+    return ends
+
+
+def _overdue(table: GroupTable, group: Group, now: Moment, spared: str | None) -> tuple[list[str], int]:
+    """Return the members whose sessions are over, and the time at which to look again."""
     over = []
     due = now.time_ns + (1 << 62)
     for member_id in group.present:
@@ -36,16 +58,12 @@ def expire(table: GroupTable, group: Group, spared: str | None = None) -> None:
             due = min(due, ends_ns)
             continue
         due = min(due, now.time_ns + _AGAIN_NS)
-        if member_id != spared and _is_over(table, group, member_id, timeout):
+        if member_id != spared and _is_over(table, group, member_id, timeout, now):
             over.append(member_id)
-    group.next_due_ns = due
-    for member_id in over:
-        table.expired(group, member_id, now, "session_timeout")
-    if over:
-        _settle(group, now)
+    return over, due
 
 
-def _is_over(table: GroupTable, group: Group, member_id: str, timeout: Timeout) -> bool:
+def _is_over(table: GroupTable, group: Group, member_id: str, timeout: Timeout, now: Moment) -> bool:
     """True if nothing but the end of the session explains the silence: no other member's messages after the timeout
     could show otherwise."""
     life = group.life(member_id)
@@ -54,7 +72,7 @@ def _is_over(table: GroupTable, group: Group, member_id: str, timeout: Timeout) 
         _is_gone(table, life)
         and timeout.is_shown_at(life.heard_ns)
         and life.described_ns <= ends_ns
-        and table.traffic.silence_ns(life.heard_ns) > timeout.ns
+        and table.traffic.silence_ns(life.heard_ns, now.time_ns) > timeout.ns
         and not any(group.life(other).heard_ns > ends_ns for other in group.present if other != member_id)
     )
 
@@ -71,9 +89,9 @@ def _is_gone(table: GroupTable, life: Life) -> bool:
 def _settle(group: Group, at: Moment) -> None:
     type = group.latest.type
     if type is None or type == "classic":
-        group.become(at, "inferred", state=None if group.present else "Empty")
+        group.become(at, "inferred", state=None if group.present else "Empty", because="session_timeout")
     else:
-        group.settle(at, type)
+        group.settle(at, type, because="session_timeout")
 
 
 def expect(group: Group, epoch: int | None, at: Moment) -> None:

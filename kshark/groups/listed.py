@@ -38,7 +38,9 @@ class GroupState(msgspec.Struct):
     """The state of a group from a packet on, in Kafka's words; null: unknown.
 
     `members`: the number of members that the capture shows in the group. `group_epoch`: as last described.
-    `assignment_epoch`: the highest that a member received, or as described. `generation`: of a classic group."""
+    `assignment_epoch`: the highest that a member received, or as described. `generation`: of a classic group.
+    `because`: sessions expired; no other row has this key. Then `time_ns` is about the time of the last of them, and
+    `packet` only the one from which on the capture shows it."""
 
     packet: int
     time_ns: int
@@ -49,6 +51,7 @@ class GroupState(msgspec.Struct):
     group_epoch: int | None = None
     assignment_epoch: int | None = None
     generation: int | None = None
+    because: ExpiryProof | msgspec.UnsetType = msgspec.UNSET
 
 
 class Coordinator(msgspec.Struct):

@@ -142,8 +142,10 @@ class Group:
         group_epoch: int | None = None,
         assignment_epoch: int | None = None,
         generation: int | None = None,
+        because: ExpiryProof | UnsetType = UNSET,
     ) -> None:
-        """Record a change; values that are None stay. A group epoch below the assignment epoch is out of date."""
+        """Record a change; values that are None stay. A group epoch below the assignment epoch is out of date.
+        `because`: its time is inferred."""
         changes = {
             "type": type,
             "state": state,
@@ -160,10 +162,18 @@ class Group:
         if row.group_epoch is not None and row.assignment_epoch is not None and row.group_epoch < row.assignment_epoch:
             row.group_epoch = None
         if not self.history or row != self.latest:
-            self.history.append(replace(row, packet=at.packet, time_ns=at.time_ns, source=source))
+            self.history.append(replace(row, packet=at.packet, time_ns=at.time_ns, source=source, because=because))
             self.changes += 1
 
-    def settle(self, at: Moment, type: GroupType, epoch: int | None = None, *, joined: bool = False) -> None:
+    def settle(
+        self,
+        at: Moment,
+        type: GroupType,
+        epoch: int | None = None,
+        *,
+        joined: bool = False,
+        because: ExpiryProof | UnsetType = UNSET,
+    ) -> None:
         """Record the state that follows from the members' epochs. Kafka: ShareGroup.State, ConsumerGroup (Assigning is
         brief).
 
@@ -174,7 +184,7 @@ class Group:
         state = "Empty" if not self.present else "Stable" if is_settled else "Reconciling"
         before = None if joined or latest.type != type or latest.state == "Dead" else latest.assignment_epoch
         reached = max((value for value in (before, epoch) if value is not None), default=None)
-        self.become(at, "inferred", type=type, state=state, assignment_epoch=reached)
+        self.become(at, "inferred", type=type, state=state, assignment_epoch=reached, because=because)
 
     def is_at(self, epoch: int) -> bool:
         """True if every member has this epoch, or a higher one."""
@@ -363,10 +373,14 @@ class GroupTable:
 
     def expired(self, group: Group, member_id: str, at: Moment, because: ExpiryProof) -> None:
         """Record that a session expired: after its timeout if that is shown, otherwise by the packet that shows it."""
+        group.leave(member_id, Moment(at.packet, self.ends_ns(group, member_id, at)), "expired", because)
+
+    def ends_ns(self, group: Group, member_id: str, at: Moment) -> int:
+        """Return the time at which a session ended that is over at a moment."""
         life = group.life(member_id)
         timeout = self.timeouts.of(group.latest.type, group.group_id, life)
         ends_ns = life.heard_ns + timeout.ns if timeout.is_shown_at(life.heard_ns) else at.time_ns
-        group.leave(member_id, Moment(at.packet, min(at.time_ns, ends_ns)), "expired", because)
+        return min(at.time_ns, ends_ns)
 
     def _touch(self, group: Group, member_id: str) -> None:
         key = group.group_id, member_id

@@ -60,11 +60,11 @@ class Alike(Struct):
     def add(self, finding: Finding) -> None:
         self.count += 1
         end = finding.packet, finding.time_ns
-        self.lasts |= finding.until_packet is None
+        self.lasts |= finding.until_ns is None
         if finding.code in INCIDENTS:
             self.begins.add(finding.packet)
-        if isinstance(finding.until_packet, int) and isinstance(finding.until_ns, int):
-            end = finding.until_packet, finding.until_ns
+        if isinstance(finding.until_ns, int):
+            end = finding.until_packet or finding.packet, finding.until_ns
             self._last(finding, finding.until_ns - finding.time_ns)
         self.until = max(self.until, end, key=lambda it: (it[1], it[0]))
         if finding.client or finding.client_id:

@@ -204,14 +204,19 @@ def _states(group: ListedGroup) -> Line:
         line.append((" → " if index else "", DIM))
         if before is not None and row.type != before.type:
             line.append((f"{row.type} ", API))
-        line += [(row.state or "unknown", _STATES.get(row.state or "", WARN)), (f" {clock(row.time_ns, 3)}", DIM)]
+        line += [(row.state or "unknown", _STATES.get(row.state or "", WARN)), (f" {_time(row)}", DIM)]
     return line
+
+
+def _time(row: GroupState) -> str:
+    return clock(row.time_ns, 3) if row.because is UNSET else f"about {clock(row.time_ns)[:8]}"
 
 
 def _change(row: GroupState) -> list[Cell]:
     state: Line = [(row.state or "?", _STATES.get(row.state or "", WARN))]
     epochs = ["" if epoch is None else str(epoch) for epoch in (row.group_epoch, row.assignment_epoch, row.generation)]
-    return [str(row.packet), clock(row.time_ns, 3), state, number(row.members), *epochs, [(row.source, DIM)]]
+    packet, known = (str(row.packet), row.source) if row.because is UNSET else ("", f"{row.source}, session expired")
+    return [packet, _time(row), state, number(row.members), *epochs, [(known, DIM)]]
 
 
 def _member(member: ListedMember) -> list[Cell]:
