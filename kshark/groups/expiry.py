@@ -6,6 +6,7 @@ lost bytes, and the clock must have run. Sources: KIP-848, KIP-932, KIP-1071; Ka
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Final
 
 from msgspec import UNSET, UnsetType
@@ -100,34 +101,44 @@ def expect(group: Group, epoch: int | None, at: Moment) -> None:
         group.reached_epoch, group.changed_ns = epoch, max(group.changed_ns, at.time_ns)
 
 
-def epoch_given(table: GroupTable, group: Group, epoch: int, at: Moment) -> None:
+def epoch_given(table: GroupTable, group: Group, epoch: int, at: Moment, taken: Set[tuple[str, int]]) -> None:
     """Take the epoch that a member received with a heartbeat: if it rose without a reason in the capture, the sessions
-    of members that are gone expired."""
+    of members that are gone expired. `taken`: the partitions or tasks that are new to the member."""
     before = group.reached_epoch
     if before is not None and epoch > before:
         gone = sorted(
-            (member_id for member_id in group.present if _raises_epoch(table, group, member_id)),
+            (member_id for member_id in group.present if _raises_epoch(table, group, member_id, taken)),
             key=lambda member_id: group.life(member_id).heard_ns,
         )
         for member_id in gone[: epoch - before]:
-            table.expired(group, member_id, at, "epoch")
+            is_taken = _is_taken(group, member_id, taken)
+            table.expired(group, member_id, at, "assigned_to_others" if is_taken else "epoch")
         group.changed_ns = max(group.changed_ns, at.time_ns)
     group.reached_epoch = max(epoch, before or 0)
 
 
-def _raises_epoch(table: GroupTable, group: Group, member_id: str) -> bool:
+def _is_taken(group: Group, member_id: str, taken: Set[tuple[str, int]]) -> bool:
+    """True if another member received all that a member has."""
+    return bool(keys := keys_of(group.members[member_id])) and keys <= taken
+
+
+def _raises_epoch(table: GroupTable, group: Group, member_id: str, taken: Set[tuple[str, int]]) -> bool:
     """True if the end of a member's session is the only reason for a new epoch: the timeout is over, the member's
-    connection ended, and the group had settled before.
+    connection ended, and the group had settled before, or another member has its partitions now.
 
     A join may raise the epoch twice, and later than its answer: the coordinator assigns with a delay, and initializes
-    share partitions.
+    share partitions. That takes no partitions from a member.
     """
     life = group.life(member_id)
     timeout = table.timeouts.of(group.latest.type, group.group_id, life)
     reasons_ns = max(group.changed_ns, table.topics_changed.last_ns, table.traffic.lost_ns)
     return (
         _is_gone(table, life)
-        and (reasons_ns == 0 or life.heard_ns > reasons_ns + life.interval_ns)
+        and (
+            reasons_ns == 0
+            or life.heard_ns > reasons_ns + life.interval_ns
+            or (life.heard_ns + life.interval_ns > reasons_ns and _is_taken(group, member_id, taken))
+        )
         and table.traffic.silence_ns(life.heard_ns) > timeout.ns - _TICK_NS
     )
 
@@ -140,20 +151,20 @@ def own(table: GroupTable, group: Group, member: ListedMember, at: Moment) -> No
     seen.
     """
     expired: set[str] = set()
-    for key in _keys(member):
+    for key in keys_of(member):
         before = group.owners.get(key)
         group.owners[key] = member.member_id
         if before is not None and before != member.member_id and before in group.present:
             life = group.life(before)
             silent_ns = at.time_ns - life.heard_ns
             is_overdue = silent_ns > (0 if group.present[before] == AWAY else life.interval_ns)
-            if is_overdue and _is_gone(table, life) and key in _keys(group.members[before]):
+            if is_overdue and _is_gone(table, life) and key in keys_of(group.members[before]):
                 expired.add(before)
     for member_id in expired:
         table.expired(group, member_id, at, "assigned_to_others")
 
 
-def _keys(member: ListedMember) -> set[tuple[str, int]]:
+def keys_of(member: ListedMember) -> set[tuple[str, int]]:
     """Return a member's partitions by topic id, or its active tasks by subtopology."""
     keys = {(one.topic_id or one.topic or "", number) for one in member.assignment or () for number in one.partitions}
     tasks = member.tasks if isinstance(member.tasks, list) else ()

@@ -256,7 +256,7 @@ def _ended(member: ListedMember) -> Line:
     if silent is not UNSET:
         after = f"{silent.session_timeout_ms / 1000:g} s"
         expiry = f"out by default after {after}" if silent.source == "default" else f"session timeout {after}"
-        return [(f"silent since {clock(silent.time_ns)[:8]}, {expiry}", WARN)]
+        return [(f"no heartbeat since {clock(silent.time_ns)[:8]}, {expiry}", WARN)]
     if ended is not None and ended.how == "expired":
         return [("session expired", WARN), (f" about {clock(ended.time_ns)[:8]}", DIM)]
     if ended is not None:

@@ -90,6 +90,65 @@ def test_partitions_of_a_killed_member_are_assigned_to_another() -> None:
     assert (proof(talk), states(group(talk))[-1]) == ("assigned_to_others", ("Stable", 1))
 
 
+def shared(talk: Conversation) -> tuple[Member, Member]:
+    """Two members of a share group. The second one is killed before the first one knows its epoch."""
+    a, b = talk.member("a", joined=False), talk.member("b", connection=talk.connection(host="10.0.0.2"), joined=False)
+    a.heartbeat(0, ["t"]).given(1, assignment=handed(0, 1, 2))
+    talk.pause(2)
+    b.heartbeat(0, ["t"]).given(2, assignment=handed(0))
+    b.heartbeat(2).given(2)
+    talk.pause(3)
+    b.connection.reset()
+    a.heartbeat(1).given(2, assignment=handed(1, 2))
+    return a, b
+
+
+def test_partitions_of_a_killed_member_of_a_share_group_are_assigned_to_another() -> None:
+    talk = Conversation()
+    a, _ = shared(talk)
+    for _ in range(10):
+        talk.pause(5)
+        a.heartbeat(2).given(2)
+    a.heartbeat(2).given(3, assignment=handed(0, 1, 2))
+    a.heartbeat(3).given(3)
+    assert (ends(talk), proof(talk, "b")) == ({"a": (True, None), "b": (False, "expired")}, "assigned_to_others")
+    for number, _ in talk.packets():
+        assert how_of(talk.without_packets([number]), "a") is None, number
+    a.heartbeat(-1).given(-1)
+    assert states(group(talk))[-1] == ("Empty", 0)
+
+
+def how_of(talk: Conversation | Thinned, name: str) -> str | None:
+    return ends(talk).get(name, (None, None))[1]
+
+
+@pytest.mark.parametrize(("pauses", "partitions"), [(3, (0, 1, 2)), (10, (1, 2, 3)), (10, (1, 2))])
+def test_an_epoch_that_is_early_or_takes_nothing_ends_no_member_of_a_share_group(
+    pauses: int, partitions: tuple[int, ...]
+) -> None:
+    """The coordinator may initialize share partitions, and raise the epoch once more after a join."""
+    talk = Conversation()
+    a, _ = shared(talk)
+    for _ in range(pauses):
+        talk.pause(5)
+        a.heartbeat(2).given(2)
+    a.heartbeat(2).given(3, assignment=handed(*partitions))
+    assert how_of(talk, "b") is None
+
+
+def test_a_join_after_the_last_heartbeat_is_another_reason_for_an_epoch() -> None:
+    talk = Conversation()
+    a, _ = shared(talk)
+    for number in range(10):
+        talk.pause(5)
+        a.heartbeat(2).given(2)
+        if number == 6:
+            c = talk.member("c", connection=talk.connection(host="10.0.0.3"), joined=False)
+            c.heartbeat(0, ["t"]).given(2, assignment=handed(2))
+    a.heartbeat(2).given(3, assignment=handed(0, 1))
+    assert how_of(talk, "b") is None
+
+
 def test_tasks_of_a_killed_streams_member_are_assigned_to_another() -> None:
     talk = Conversation()
     a, b = talk.member("a", joined=False), talk.member("b", connection=talk.connection(host="10.0.0.2"), joined=False)
@@ -198,7 +257,7 @@ def test_an_instance_id_is_free_again() -> None:
     a, b = talk.member("a", joined=False), talk.member("b", joined=False)
     joins(a, 1, 0, instance_id="i")
     a.connection.reset()
-    for _ in range(9):
+    for _ in range(10):
         talk.pause(5)
         consumer(b, 0, instance_id="i", subscribed_topic_names=["t"]).answered(111)
     joins(b, 2, 0, instance_id="i")

@@ -20,7 +20,7 @@ from kshark.model import PacketBatch, Weird
 from kshark.pipeline import Engine, Options
 from tests.conversation import TOPIC, Asked, Conversation, Thinned, events, registry
 from tests.groups.talks import MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS, Classic
-from tests.groups.test_expiry import handed, joins, two
+from tests.groups.test_expiry import handed, joins, shared, two
 from tests.groups.test_heartbeats import consumer
 from tests.groups.test_witness import READ, Capture
 
@@ -350,6 +350,18 @@ def test_lost_bytes_of_the_dead_member_leave_the_end_open() -> None:
     goes_by(talk, 20)
     row = of_group(talk.without_packets(beat.packets)).rebalances[-1]
     assert (row.until_ns, row.is_end_inferred) == (None, False)
+
+
+def test_the_epoch_that_hands_out_the_partitions_of_a_killed_member_of_a_share_group() -> None:
+    talk = Conversation()
+    a, _ = shared(talk)
+    for _ in range(10):
+        talk.pause(5)
+        a.heartbeat(2).given(2)
+    a.heartbeat(2).given(3, assignment=handed(0, 1, 2))
+    row = rebalances(talk)[-1]
+    assert (row.trigger, row.by and row.by.member_id[0], row.after, row.members) == ("expired", "b", 3, 1)
+    assert (row.until_ns is not None, row.waited_for) == (True, [])
 
 
 def test_a_capture_that_begins_later_knows_no_trigger() -> None:
