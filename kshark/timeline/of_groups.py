@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
+from msgspec import UNSET
+
 from kshark.analysis.states.operations.listing import READS
 from kshark.groups import Coordinator, GroupState, ListedGroup, ListedMember
 from kshark.timeline.entry import Entry
-from kshark.units import counted
+from kshark.units import clock, counted
 
 #: The end of a member's time in a group (kshark.groups.listed.MemberEnd), in words.
 _ENDS: Final = {
@@ -18,14 +20,14 @@ _ENDS: Final = {
     "replaced": "was replaced by another client with its instance id",
     "away": "left and will come back (static member)",
     "fenced": "was fenced",
-    "expired": "expired: its session timed out",
+    "expired": "lost its session",
     "unknown": "was unknown to its coordinator",
     "deleted": "ended with its group",
 }
 
 
 def entries_of(groups: Iterable[ListedGroup]) -> Iterator[Entry]:
-    """Yield the entries of groups, each group's in the order of packets."""
+    """Yield the entries of groups, in no order."""
     for group in groups:
         yield from _states(group)
         yield from _coordinators(group)
@@ -53,9 +55,14 @@ def _states(group: ListedGroup) -> Iterator[Entry]:
     for row in group.history:
         if row.state is not None and row.state != before:
             kind = f"{row.type} group" if row.type else "group"
-            text = f"{kind} {group.group_id} is {row.state}{_with(row)}"
-            yield Entry(row.time_ns, row.packet, "group", text, group_id=group.group_id)
+            about = row.because is not UNSET
+            text = f"{kind} {group.group_id} is {row.state}{_about(row.time_ns) * about}{_with(row)}"
+            yield Entry(row.time_ns, row.packet, "group", text, group_id=group.group_id, about=about)
             before = row.state
+
+
+def _about(time_ns: int) -> str:
+    return f" from about {clock(time_ns)[:8]} on"
 
 
 def _with(row: GroupState) -> str:
@@ -93,8 +100,12 @@ def _member(group: ListedGroup, member: ListedMember) -> Iterator[Entry]:
         text = f"{name} joined group {group.group_id}{again}"
         yield _of_member(member.joined.time_ns, member.joined.packet, text, group, member)
     if member.ended is not None:
-        text = f"{name} {_ENDS.get(member.ended.how, member.ended.how)}, group {group.group_id}"
-        yield _of_member(member.ended.time_ns, member.ended.packet, text, group, member)
+        about = member.ended.how == "expired"
+        when = f" about {clock(member.ended.time_ns)[:8]}" * about
+        text = f"{name} {_ENDS.get(member.ended.how, member.ended.how)}{when}, group {group.group_id}"
+        entry = _of_member(member.ended.time_ns, member.ended.packet, text, group, member)
+        entry.about = about
+        yield entry
 
 
 def _of_member(time_ns: int, packet: int, text: str, group: ListedGroup, member: ListedMember) -> Entry:
