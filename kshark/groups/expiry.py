@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from kshark.analysis import Moment
-from kshark.groups.listed import ListedMember, Silence
+from kshark.groups.listed import ExpiryProof, ListedMember, Silence
 from kshark.groups.silence import Life, Timeout
 from kshark.groups.table import AWAY, Group, GroupTable
 
@@ -106,13 +106,13 @@ def epoch_given(table: GroupTable, group: Group, epoch: int, at: Moment, taken: 
     of members that are gone expired. `taken`: the partitions or tasks that are new to the member."""
     before = group.reached_epoch
     if before is not None and epoch > before:
+        proofs = {member_id: _proof_of_epoch(table, group, member_id, taken) for member_id in group.present}
         gone = sorted(
-            (member_id for member_id in group.present if _raises_epoch(table, group, member_id, taken)),
+            (member_id for member_id, proof in proofs.items() if proof is not None),
             key=lambda member_id: group.life(member_id).heard_ns,
         )
         for member_id in gone[: epoch - before]:
-            is_taken = _is_taken(group, member_id, taken)
-            table.expired(group, member_id, at, "assigned_to_others" if is_taken else "epoch")
+            table.expired(group, member_id, at, proofs[member_id] or "epoch")
         group.changed_ns = max(group.changed_ns, at.time_ns)
     group.reached_epoch = max(epoch, before or 0)
 
@@ -122,9 +122,9 @@ def _is_taken(group: Group, member_id: str, taken: Set[tuple[str, int]]) -> bool
     return bool(keys := keys_of(group.members[member_id])) and keys <= taken
 
 
-def _raises_epoch(table: GroupTable, group: Group, member_id: str, taken: Set[tuple[str, int]]) -> bool:
-    """True if the end of a member's session is the only reason for a new epoch: the timeout is over, the member's
-    connection ended, and the group had settled before, or another member has its partitions now.
+def _proof_of_epoch(table: GroupTable, group: Group, member_id: str, taken: Set[tuple[str, int]]) -> ExpiryProof | None:
+    """Return how a new epoch shows the end of a member's session, None if it does not: the timeout is over, the
+    member's connection ended, and the group had settled before, or another member has its partitions now.
 
     A join may raise the epoch twice, and later than its answer: the coordinator assigns with a delay, and initializes
     share partitions. That takes no partitions from a member.
@@ -132,15 +132,12 @@ def _raises_epoch(table: GroupTable, group: Group, member_id: str, taken: Set[tu
     life = group.life(member_id)
     timeout = table.timeouts.of(group.latest.type, group.group_id, life)
     reasons_ns = max(group.changed_ns, table.topics_changed.last_ns, table.traffic.lost_ns)
-    return (
-        _is_gone(table, life)
-        and (
-            reasons_ns == 0
-            or life.heard_ns > reasons_ns + life.interval_ns
-            or (life.heard_ns + life.interval_ns > reasons_ns and _is_taken(group, member_id, taken))
-        )
-        and table.traffic.silence_ns(life.heard_ns) > timeout.ns - _TICK_NS
-    )
+    if not _is_gone(table, life) or table.traffic.silence_ns(life.heard_ns) <= timeout.ns - _TICK_NS:
+        return None
+    if reasons_ns == 0 or life.heard_ns > reasons_ns + life.interval_ns:
+        return "epoch"
+    is_its_join = life.heard_ns + life.interval_ns > reasons_ns
+    return "assigned_to_others" if is_its_join and _is_taken(group, member_id, taken) else None
 
 
 def own(table: GroupTable, group: Group, member: ListedMember, at: Moment) -> None:

@@ -260,6 +260,7 @@ class _Cluster:
         self._learn(exchange, offsets=offsets)
         if handler is None:
             if handled == OFFSET_COMMIT:
+                classic.committed(self.table, exchange)
                 self.rebalances.take(self.table, exchange)
             return _administered(request) if handled in ADMINISTRATION_APIS else ()
         named = self.table.groups.get(getattr(request.body, "group_id", None) or "")

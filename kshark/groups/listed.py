@@ -23,7 +23,7 @@ Source = Literal["described", "listed", "deleted", "inferred"]
 #: The source of a session timeout.
 TimeoutSource = Literal["join", "config", "default"]
 #: The sign that a member's session expired.
-ExpiryProof = Literal["session_timeout", "assigned_to_others", "epoch", "instance", "not_listed"]
+ExpiryProof = Literal["session_timeout", "assigned_to_others", "epoch", "instance", "not_listed", "refused"]
 
 
 #: What has a group's setting: the group itself; its brokers, for all groups without their own; nobody, so Kafka's
@@ -84,19 +84,23 @@ class Tasks(msgspec.Struct):
 
 class MemberEnd(msgspec.Struct):
     """The end of a member's time in the group: left; removed (by another client); replaced (a static member came back);
-    away (a static member that will come back: until its session expires it is in the group); fenced; expired (its
-    session timed out); unknown (the coordinator did not know it, or no longer listed it); deleted (with its group).
+    away (a static member that will come back: until its session expires it is in the group); fenced; not_rejoined (the
+    group went on without it after its rebalance timeout, `timeout_ms`); expired (its session timed out); unknown (the
+    coordinator did not know it, or no longer listed it); deleted (with its group).
 
     No message contains that a session expired, and `time_ns` is only about right. `because` says what shows it, from
     `packet` on; no other end has this key:
     session_timeout (the capture has the timeout, and nothing of the member), assigned_to_others (its partitions were),
     epoch (the group's epoch rose without another reason), instance (its instance id was free), not_listed (the
-    coordinator did not list it after its timeout)."""
+    coordinator did not list it after its timeout), refused (it did not know it then). With it come `last_ns`, the time
+    of its last message to its coordinator, and `timeout_ms`, the session timeout if the capture shows it."""
 
     packet: int
     time_ns: int
     how: str
     because: ExpiryProof | msgspec.UnsetType = msgspec.UNSET
+    timeout_ms: int | msgspec.UnsetType = msgspec.UNSET
+    last_ns: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class Silence(msgspec.Struct):

@@ -60,14 +60,17 @@ class Life:
     """The signs of life of one member.
 
     `heard`: its last message to its coordinator; `flow`, `host`: on that connection, from that host.
-    `described`: the last answer to others that listed it. `timeout_ms`, `rebalance_ms`: from its JoinGroup.
+    `before`: the message before `heard`. `described`: the last answer to others that listed it. `timeout_ms`,
+    `rebalance_ms`: from its JoinGroup. `informed`: since its last JoinGroup, it knows of a rebalance from then on.
     `is_answered`: one of its messages was answered.
     """
 
     heard: Moment | None = None
     flow: int | None = None
     host: str = ""
+    before: Moment | None = None
     described: Moment | None = None
+    informed: Moment | None = None
     timeout_ms: int | None = None
     rebalance_ms: int | None = None
     interval_ns: int = DEFAULT_INTERVAL_NS
@@ -77,7 +80,7 @@ class Life:
         """Note a message of the member to its coordinator."""
         self.is_answered = self.is_answered or is_answered
         if self.heard is None or since.time_ns >= self.heard.time_ns:
-            self.heard, self.flow, self.host = since, flow, host
+            self.before, self.heard, self.flow, self.host = self.heard, since, flow, host
 
     @property
     def heard_ns(self) -> int:

@@ -16,6 +16,17 @@ from kshark.units import clock, counted, safe, shortened
 INCIDENTS: Final = frozenset(row.code for row in ROWS)
 #: Findings of these codes share a headline only if they have the same cause.
 _BY_CAUSE: Final = INCIDENTS | {"REQUEST_UNANSWERED", "EPOCH_REFUSED", "SESSION_UNKNOWN"}
+#: Findings that a member was removed from its group, by code and cause, with what helps.
+REMOVED: Final = {
+    ("GENERATION_STALE", "not_rejoined"): "A member joins again when its application polls: it took longer than "
+    "max.poll.interval.ms (Java, librdkafka; of other clients the rebalance timeout). Fetch fewer records at a time "
+    "(max.poll.records), or raise it.",
+    (
+        "GENERATION_STALE",
+        "expired",
+    ): "Look at the process and its host at this time: it was paused (garbage collection, "
+    "CPU limits of a container, suspended) or cut off. If such pauses are ordinary, raise session.timeout.ms.",
+}
 #: Names that are kept, and shown.
 _KEPT: Final = 100
 _SHOWN: Final = 3
@@ -100,7 +111,8 @@ def sort_of(finding: Finding) -> Sort:
     event = None
     if finding.event_code is not UNSET and finding.event_packet is not UNSET:
         event = finding.event_code, finding.event_packet
-    cause = finding.cause if finding.code in _BY_CAUSE else None
+    is_by_cause = finding.code in _BY_CAUSE or (finding.code, finding.cause) in REMOVED
+    cause = finding.cause if is_by_cause else None
     return Sort(finding.code, finding.verdict, finding.blame, event, cause)
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kshark import limits
 from kshark.analysis import REASONS, MemberKey, Outcomes, Rule
 from kshark.analysis.rules.causes import ADVICE, CAUSES
-from kshark.headlines.alike import INCIDENTS, Alike, Sort, few, named, sort_of
+from kshark.headlines.alike import INCIDENTS, REMOVED, Alike, Sort, few, named, sort_of
 from kshark.headlines.headline import Headline
 from kshark.headlines.hurts import OfMember, hurts
 from kshark.model import Finding
@@ -110,6 +110,8 @@ class Headlines:
             if sort.code == "SESSION_UNKNOWN":
                 if sort.cause in _LOST_SESSIONS:
                     yield _lost(sort, alike)
+            elif (sort.code, sort.cause) in REMOVED:
+                yield _removed(sort, alike)
             elif (
                 isinstance(rule, Rule)
                 and not rule.accuses
@@ -148,6 +150,17 @@ def _lost(sort: Sort, alike: Alike) -> Headline:
     text += f", {alike.span}: {CAUSES[sort.cause]}."
     weight = _LOST_SESSIONS[sort.cause]
     return replace(_headline("hurt", text, sort, alike, Counter()), blame=None, weight=weight)
+
+
+def _removed(sort: Sort, alike: Alike) -> Headline:
+    """Return the headline of members that were removed from their group: the reason of their refused requests."""
+    text = f"{_party(sort._replace(blame='client'), alike)} {'were' if len(alike.clients) > 1 else 'was'} no longer in "
+    text += f"group {few(alike.groups)}, {alike.when}: "
+    # The argument begins with the last request before.
+    _, reason, *_ = alike.first.argument.split("; ")
+    text += f"{'the first time, ' if alike.count > 1 else ''}{reason}."
+    advice = REMOVED[sort.code, sort.cause or ""]
+    return replace(_headline("hurt", text, sort, alike, Counter()), blame=None, advice=advice)
 
 
 def _suspected(sort: Sort, alike: Alike, *, has_pattern: bool) -> Headline:

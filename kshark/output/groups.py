@@ -104,7 +104,9 @@ def total_line(groups: Sequence[ListedGroup], left_out: int) -> Line:
     line: Line = [(counted(len(groups), "group"), API), (f": {type_counts}" if type_counts else "", PLAIN)]
     if members:
         line.append((f"; {counted(len(members), 'member')}", PLAIN))
-        line += [(f", {number(count)} {how}", _ENDS.get(how, WARN)) for how, count in ends.most_common()]
+        line += [
+            (f", {number(count)} {how.replace('_', ' ')}", _ENDS.get(how, WARN)) for how, count in ends.most_common()
+        ]
         if silent := sum(member.silent is not UNSET for member in members):
             line.append((f", {number(silent)} silent", WARN))
     if left_out:
@@ -260,7 +262,7 @@ def _ended(member: ListedMember) -> Line:
     if ended is not None and ended.how == "expired":
         return [("session expired", WARN), (f" about {clock(ended.time_ns)[:8]}", DIM)]
     if ended is not None:
-        return [(f"{ended.how} ", _ENDS.get(ended.how, WARN)), (clock(ended.time_ns, 3), DIM)]
+        return [(f"{ended.how.replace('_', ' ')} ", _ENDS.get(ended.how, WARN)), (clock(ended.time_ns, 3), DIM)]
     return [] if member.present else [("unknown" if member.present is None else "never in it", WARN)]
 
 

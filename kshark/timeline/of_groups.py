@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import UNSET
 
 from kshark.analysis.states.operations.listing import READS
-from kshark.groups import Coordinator, GroupState, ListedGroup, ListedMember
+from kshark.groups import Coordinator, GroupState, ListedGroup, ListedMember, MemberEnd
 from kshark.timeline.entry import Entry
 from kshark.units import clock, counted
 
@@ -20,6 +20,7 @@ _ENDS: Final = {
     "replaced": "was replaced by another client with its instance id",
     "away": "left and will come back (static member)",
     "fenced": "was fenced",
+    "not_rejoined": "was removed: it did not join again within its rebalance timeout",
     "expired": "lost its session",
     "unknown": "was unknown to its coordinator",
     "deleted": "ended with its group",
@@ -101,11 +102,26 @@ def _member(group: ListedGroup, member: ListedMember) -> Iterator[Entry]:
         yield _of_member(member.joined.time_ns, member.joined.packet, text, group, member)
     if member.ended is not None:
         about = member.ended.how == "expired"
-        when = f" about {clock(member.ended.time_ns)[:8]}" * about
-        text = f"{name} {_ENDS.get(member.ended.how, member.ended.how)}{when}, group {group.group_id}"
+        text = f"{name} {_end(group, member.ended)}, group {group.group_id}"
         entry = _of_member(member.ended.time_ns, member.ended.packet, text, group, member)
         entry.about = about
         yield entry
+
+
+def _end(group: ListedGroup, end: MemberEnd) -> str:
+    """Return the end of a member's time in words, with the reason that the capture shows."""
+    words = _ENDS.get(end.how, end.how)
+    timeout = "" if end.timeout_ms is UNSET else f"{end.timeout_ms / 1000:g} s"
+    if end.how == "not_rejoined":
+        return f"{words} of {timeout}"
+    if end.how != "expired":
+        return words
+    words += f" about {clock(end.time_ns)[:8]}"
+    if end.last_ns is not UNSET and end.last_ns:
+        what = "heartbeat or commit" if group.type == "classic" else "heartbeat"
+        words += f": no {what} since {clock(end.last_ns, 3)}"
+        words += f" (session timeout {timeout})" if timeout else ""
+    return words
 
 
 def _of_member(time_ns: int, packet: int, text: str, group: ListedGroup, member: ListedMember) -> Entry:

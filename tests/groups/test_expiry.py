@@ -498,3 +498,69 @@ def test_a_clock_that_runs_backwards_ends_no_session() -> None:
     talk.pause(-3)
     hears_of_others(talk, admin, 20)
     assert ends(talk)["a"] == (None, None)
+
+
+# -- classic members
+
+
+def in_two(talk: Conversation) -> tuple[Classic, Classic]:
+    """A member of a classic group, and a client that is none yet."""
+    a, b = Classic(talk.connection(host="10.0.0.2"), "a"), Classic(talk.connection(host="10.0.0.3"), "b")
+    a.joins(1, a)
+    a.syncs(1, 0)
+    return a, b
+
+
+def goes_on_without(talk: Conversation, a: Classic, b: Classic, seconds: int) -> None:
+    """Member a knows that b joins, and goes on with its heartbeats alone."""
+    joining = b.join()
+    for _ in range(seconds):
+        a.beats(1, 27)
+        talk.pause(1)
+    told = [{"member_id": "b", "group_instance_id": None, "metadata": b""}]
+    joining.answered(generation_id=2, protocol_name="range", leader="b", member_id="b", members=told)
+
+
+@pytest.mark.parametrize(("seconds", "how"), [(10, "not_rejoined"), (8, "unknown")])
+def test_a_group_goes_on_without_a_member_that_did_not_join_again(seconds: int, how: str) -> None:
+    talk = Conversation()
+    a, b = in_two(talk)
+    goes_on_without(talk, a, b, seconds)
+    assert ends(talk) == {"a": (False, how), "b": (True, None)}
+
+
+def test_a_member_that_was_frozen_is_unknown_because_its_session_was_over() -> None:
+    talk = Conversation()
+    a, _ = in_two(talk)
+    talk.pause(30)
+    a.beats(1, UNKNOWN_MEMBER_ID)
+    (one,) = group(talk).members
+    assert one.ended is not None
+    assert (one.ended.how, one.ended.because, one.ended.timeout_ms) == ("expired", "refused", 10_000)
+    assert one.last is not None
+    assert round((one.last.time_ns - one.ended.time_ns) / 1e9) == 20
+
+
+def test_a_member_that_is_unknown_soon_is_no_expired_one() -> None:
+    talk = Conversation()
+    a, _ = in_two(talk)
+    talk.pause(5)
+    a.beats(1, UNKNOWN_MEMBER_ID)
+    assert ends(talk) == {"a": (False, "unknown")}
+
+
+@pytest.mark.parametrize(("error", "seconds"), [(0, 16), (25, 10), (27, 10)])
+def test_an_accepted_commit_keeps_the_session_of_a_classic_member(error: int, seconds: int) -> None:
+    talk = Conversation()
+    a, other = in_two(talk)
+    talk.pause(6)
+    Member(a.connection, "c", "a").commit(1).committed(error)
+    a.connection.reset()
+    other.group_id = "other"
+    for _ in range(30):
+        talk.pause(1)
+        other.beats(1)
+    one = next(it for each in groups(talk) if each.group_id == "c" for it in each.members)
+    assert one.ended is not None
+    assert one.joined is not None
+    assert (one.ended.how, round((one.ended.time_ns - one.joined.time_ns) / 1e9)) == ("expired", seconds)
