@@ -84,10 +84,19 @@ def _entered(table: GroupTable, group: Group, member: ListedMember, exchange: Gr
             set_subscription(described, decoded(other, "metadata"))
             if other.member_id not in group.present:
                 group.enter(described, generation)
+        _replace(group, answer.members, exchange.at)
         table.keep_only(group, {one.member_id for one in answer.members}, exchange.at, since=exchange.since)
     set_answering_broker(table, group, exchange)
     if group.latest.generation != generation or group.latest.type != "classic":
         group.become(exchange.at, "inferred", type=_type(group), state="CompletingRebalance", generation=generation)
+
+
+def _replace(group: Group, listed: Sequence[Any], at: Moment) -> None:
+    """End static members whose instance id a listed member has."""
+    ids = {one.member_id for one in listed}
+    instances = {getattr(one, "group_instance_id", None) for one in listed} - {None}
+    for gone in [one for one in group.present if one not in ids and group.members[one].instance_id in instances]:
+        group.leave(gone, at, "replaced")
 
 
 def synced(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:

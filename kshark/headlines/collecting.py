@@ -155,9 +155,10 @@ def _lost(sort: Sort, alike: Alike) -> Headline:
 def _removed(sort: Sort, alike: Alike) -> Headline:
     """Return the headline of members that were removed from their group: the reason of their refused requests."""
     text = f"{_party(sort._replace(blame='client'), alike)} {'were' if len(alike.clients) > 1 else 'was'} no longer in "
-    text += f"group {few(alike.groups)}, {alike.when}: "
-    # The argument begins with the last request before.
-    _, reason, *_ = alike.first.argument.split("; ")
+    text += f"{named('group', alike.groups)}, {alike.when}: "
+    # Between the last request before and the refused one the argument has the reason.
+    _, *reasons = alike.first.argument.split("; ")
+    reason = reasons[0] if len(reasons) > 1 else CAUSES[sort.cause or "unknown"]
     text += f"{'the first time, ' if alike.count > 1 else ''}{reason}."
     advice = REMOVED[sort.code, sort.cause or ""]
     return replace(_headline("hurt", text, sort, alike, Counter()), blame=None, advice=advice)

@@ -529,6 +529,20 @@ def test_a_group_goes_on_without_a_member_that_did_not_join_again(seconds: int, 
     assert ends(talk) == {"a": (False, how), "b": (True, None)}
 
 
+def test_a_static_member_whose_process_came_back_was_replaced() -> None:
+    """The leader's answer lists it before it has its own."""
+    talk = Conversation()
+    a, b = in_two(talk)
+    b.instance_id = "i"
+    before = Classic(talk.connection(host="10.0.0.4"), "c", instance_id="i")
+    a.joins(2, a, before)
+    before.joins(2)
+    before.connection.reset()
+    talk.pause(11)
+    a.joins(3, a, b)
+    assert ends(talk)["c"] == (False, "replaced")
+
+
 def test_a_member_that_was_frozen_is_unknown_because_its_session_was_over() -> None:
     talk = Conversation()
     a, _ = in_two(talk)
