@@ -269,7 +269,7 @@ def _groups(captures: _Captures, rebalances: bool) -> Iterator[ListedGroup]:
 
 
 def events(*paths: str | Path, kinds: Iterable[Kind] = (), **options: Unpack[Options]) -> Iterator[Entry]:
-    """Yield what happened in the captures, in the order of packets: brokers silent or down, leaders and coordinators
+    """Yield what happened in the captures, in the order of time: brokers silent or down, leaders and coordinators
     moved, topics made and deleted, groups, members, administration. `kinds`: only these, by default all.
 
     Raises kshark.UnreadableInput for a file that is no capture, UsageError for an unknown kind.

@@ -607,7 +607,8 @@ class Finding(Shown, gc=False):
     last_offset: int | None = None
     #: As in Message.
     proxy: str | None = None
-    #: Of an incident: its last packet and time; None if it lasted when the capture ended.
+    #: Of an incident: its last packet and time; None if it lasted when the capture ended. The time alone is inferred:
+    #: no packet shows the end.
     until_ns: int | UnsetType | None = UNSET
     until_packet: int | UnsetType | None = UNSET
     #: The incident that explains the finding: its code and first packet.

@@ -105,6 +105,11 @@ class Asked:
         """The answer to an OffsetCommit of one partition."""
         return self.answered(None, topics=[{"name": "t", "partitions": [{"partition_index": 0, "error_code": error}]}])
 
+    def joined(self, generation: int, member_id: str) -> Asked:
+        """The answer to a JoinGroup: the generation."""
+        given = {"generation_id": generation, "protocol_name": "range", "leader": "", "members": []}
+        return self.answered(member_id=member_id, **given)
+
     def given(self, epoch: int, *, assignment: Any = None, interval_ms: int = 5000) -> Asked:
         """The answer to a heartbeat: the member epoch, and an assignment where that is new."""
         return self.answered(member_id="", member_epoch=epoch, heartbeat_interval_ms=interval_ms, assignment=assignment)
@@ -219,17 +224,20 @@ class Member:
 
     def join_group(self, generation: int, *, instance: str | None = None, session_ms: int = 10_000) -> Asked:
         """A JoinGroup of a classic member, which gets this generation."""
+        return self.joining(instance=instance, session_ms=session_ms).joined(generation, self.member_id)
+
+    def joining(self, *, instance: str | None = None, session_ms: int = 10_000, rebalance_ms: int = 60_000) -> Asked:
+        """A JoinGroup of a classic member, without an answer so far."""
         body = {
             "group_id": self.group,
             "session_timeout_ms": session_ms,
-            "rebalance_timeout_ms": 60_000,
+            "rebalance_timeout_ms": rebalance_ms,
             "member_id": self.member_id,
             "group_instance_id": instance,
             "protocol_type": "consumer",
             "protocols": [],
         }
-        given = {"generation_id": generation, "protocol_name": "range", "leader": "", "members": []}
-        return self.connection.ask(11, "JoinGroup", 5, body).answered(member_id=self.member_id, **given)
+        return self.connection.ask(11, "JoinGroup", 5, body)
 
     def classic_heartbeat(self, generation: int, *, instance: str | None = None) -> Asked:
         """A Heartbeat of a classic member."""

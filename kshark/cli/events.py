@@ -89,7 +89,8 @@ def entry_lines(entry: Entry, width: int | None) -> Iterator[Line]:
         line.append((f", {number(entry.count)} times", PLAIN))
     if entry.until_ns is not None and entry.until_ns > entry.time_ns:
         line.append((f", {duration(entry.until_ns - entry.time_ns)}", DIM))
-    line.append((f" · packet {entry.packet}", DIM))
+    if not entry.about:
+        line.append((f" · packet {entry.packet}", DIM))
     yield from folded(line, width, _TIME + 16)
 
 

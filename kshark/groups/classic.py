@@ -16,6 +16,18 @@ from kshark_dissectors.enums import ErrorCode
 
 #: Errors that show a member that it is no longer in the group, and how its time there ended.
 _OUT: Final[dict[int, str]] = {ErrorCode.UNKNOWN_MEMBER_ID: "unknown", ErrorCode.FENCED_INSTANCE_ID: "replaced"}
+#: Errors of a commit that does not keep the session of a member.
+_REFUSED_COMMITS: Final = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
 
 
 def joined(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
@@ -30,12 +42,32 @@ def joined(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
     for protocol in request.protocols or ():
         set_subscription(member, decoded(protocol, "metadata"))
     member.instance_id = getattr(request, "group_instance_id", None) or member.instance_id
-    group.life(member_id).timeout_ms, group.next_due_ns = request.session_timeout_ms, 0
+    life = group.life(member_id)
+    life.informed = None
+    life.timeout_ms, group.next_due_ns = request.session_timeout_ms, 0
+    # Without a value it is the session timeout (version 0).
+    life.rebalance_ms = max(getattr(request, "rebalance_timeout_ms", -1), -1)
+    life.rebalance_ms = request.session_timeout_ms if life.rebalance_ms < 0 else life.rebalance_ms
     if exchange.error == 0:
+        # The coordinator begins a member's session anew when it answers.
+        life.beats(exchange.at, exchange.flow.id, life.host, is_answered=True)
         _entered(table, group, member, exchange)
     else:
-        _refused(group, member, exchange)
+        _refused(table, group, member, exchange)
     return (group.group_id,)
+
+
+def committed(table: GroupTable, exchange: GroupExchange) -> None:
+    """Take an OffsetCommit: an accepted one keeps the session of a member."""
+    request, answer = exchange.request, exchange.answer
+    group = table.groups.get(request.group_id or "")
+    member_id = request.member_id
+    if group is None or group.latest.type != "classic" or member_id not in group.present or answer is None:
+        return
+    codes = {part.error_code for topic in answer.topics or () for part in topic.partitions or ()}
+    if not codes & _REFUSED_COMMITS:
+        host = host_of(exchange.flow.client)
+        group.life(member_id).beats(exchange.since, exchange.flow.id, host, is_answered=True)
 
 
 def _entered(table: GroupTable, group: Group, member: ListedMember, exchange: GroupExchange) -> None:
@@ -52,10 +84,19 @@ def _entered(table: GroupTable, group: Group, member: ListedMember, exchange: Gr
             set_subscription(described, decoded(other, "metadata"))
             if other.member_id not in group.present:
                 group.enter(described, generation)
-        table.keep_only(group, {one.member_id for one in answer.members}, exchange.at)
+        _replace(group, answer.members, exchange.at)
+        table.keep_only(group, {one.member_id for one in answer.members}, exchange.at, since=exchange.since)
     set_answering_broker(table, group, exchange)
     if group.latest.generation != generation or group.latest.type != "classic":
         group.become(exchange.at, "inferred", type=_type(group), state="CompletingRebalance", generation=generation)
+
+
+def _replace(group: Group, listed: Sequence[Any], at: Moment) -> None:
+    """End static members whose instance id a listed member has."""
+    ids = {one.member_id for one in listed}
+    instances = {getattr(one, "group_instance_id", None) for one in listed} - {None}
+    for gone in [one for one in group.present if one not in ids and group.members[one].instance_id in instances]:
+        group.leave(gone, at, "replaced")
 
 
 def synced(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
@@ -66,7 +107,7 @@ def synced(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
     group = table.of(request.group_id)
     member = table.sender(group, exchange, request.member_id)
     if exchange.error != 0:
-        _refused(group, member, exchange)
+        _refused(table, group, member, exchange)
         return (group.group_id,)
     for one in request.assignments or ():
         if one.member_id in group.members:
@@ -88,7 +129,7 @@ def stayed(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
     if exchange.error == 0:
         _lives(table, group, member, exchange)
     else:
-        _refused(group, member, exchange)
+        _refused(table, group, member, exchange)
     return (group.group_id,)
 
 
@@ -104,17 +145,32 @@ def _lives(table: GroupTable, group: Group, member: ListedMember, exchange: Grou
         group.become(exchange.at, "inferred", type=_type(group), state="Stable", generation=generation)
 
 
-def _refused(group: Group, member: ListedMember, exchange: GroupExchange) -> None:
+def _refused(table: GroupTable, group: Group, member: ListedMember, exchange: GroupExchange) -> None:
     """Take a refusal. An error reports a rebalance to the members."""
     if exchange.error in _OUT:
+        if exchange.error == ErrorCode.UNKNOWN_MEMBER_ID and _was_silent(table, group, member.member_id, exchange):
+            group.life(member.member_id).heard = group.life(member.member_id).before
+            table.expired(group, member.member_id, exchange.at, "refused")
         group.leave(member.member_id, exchange.at, _OUT[exchange.error])
         group.refused.add(member.member_id)
     elif exchange.error == ErrorCode.REBALANCE_IN_PROGRESS:
+        life = group.life(member.member_id)
+        life.informed = life.informed or exchange.since
         if member.member_id not in group.present:
             group.enter(member, exchange.request.generation_id)
         group.become(exchange.at, "inferred", type=_type(group), state="PreparingRebalance")
     elif exchange.api_key == JOIN_GROUP and exchange.error not in PASSING and member.member_id not in group.present:
         group.refused.add(member.member_id)
+
+
+def _was_silent(table: GroupTable, group: Group, member_id: str, exchange: GroupExchange) -> bool:
+    """True if a member had sent nothing for its session timeout before a request that was refused."""
+    life = group.life(member_id)
+    timeout = table.timeouts.of(group.latest.type, group.group_id, life)
+    if life.before is None or not timeout.is_shown_at(life.before.time_ns):
+        return False
+    is_over = exchange.since.time_ns - life.before.time_ns > timeout.ns
+    return is_over and not table.traffic.lost_since(life.host, life.before.time_ns)
 
 
 def left(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:

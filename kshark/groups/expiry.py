@@ -6,10 +6,11 @@ lost bytes, and the clock must have run. Sources: KIP-848, KIP-932, KIP-1071; Ka
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Final
 
 from kshark.analysis import Moment
-from kshark.groups.listed import ListedMember, Silence
+from kshark.groups.listed import ExpiryProof, ListedMember, Silence
 from kshark.groups.silence import Life, Timeout
 from kshark.groups.table import AWAY, Group, GroupTable
 
@@ -24,6 +25,28 @@ def expire(table: GroupTable, group: Group, spared: str | None = None) -> None:
     now = table.traffic.now
     if now.time_ns < group.next_due_ns or not group.present:
         return
+    over, group.next_due_ns = _overdue(table, group, now, spared)
+    for member_id in over:
+        table.expired(group, member_id, now, "session_timeout")
+    if over:
+        ends = (group.members[member_id].ended for member_id in over)
+        last_ns = max(end.time_ns for end in ends if end is not None)
+        _settle(group, Moment(now.packet, max(last_ns, group.latest.time_ns)))
+
+
+def ends_by(table: GroupTable, group: Group, now: Moment) -> dict[str, int]:
+    """Return the times at which sessions of members expired, as known now, a moment after the last event: also of those
+    that `expire` would end now."""
+    over, _ = _overdue(table, group, now, None)
+    ends = {member_id: table.ends_ns(group, member_id, now) for member_id in over}
+    for member_id, member in group.members.items():
+        if member.ended is not None and member.ended.how == "expired":
+            ends[member_id] = member.ended.time_ns
+    return ends
+
+
+def _overdue(table: GroupTable, group: Group, now: Moment, spared: str | None) -> tuple[list[str], int]:
+    """Return the members whose sessions are over, and the time at which to look again."""
     over = []
     due = now.time_ns + (1 << 62)
     for member_id in group.present:
@@ -34,16 +57,12 @@ def expire(table: GroupTable, group: Group, spared: str | None = None) -> None:
             due = min(due, ends_ns)
             continue
         due = min(due, now.time_ns + _AGAIN_NS)
-        if member_id != spared and _is_over(table, group, member_id, timeout):
+        if member_id != spared and _is_over(table, group, member_id, timeout, now):
             over.append(member_id)
-    group.next_due_ns = due
-    for member_id in over:
-        table.expired(group, member_id, now, "session_timeout")
-    if over:
-        _settle(group, now)
+    return over, due
 
 
-def _is_over(table: GroupTable, group: Group, member_id: str, timeout: Timeout) -> bool:
+def _is_over(table: GroupTable, group: Group, member_id: str, timeout: Timeout, now: Moment) -> bool:
     """True if nothing but the end of the session explains the silence: no other member's messages after the timeout
     could show otherwise."""
     life = group.life(member_id)
@@ -52,7 +71,7 @@ def _is_over(table: GroupTable, group: Group, member_id: str, timeout: Timeout) 
         _is_gone(table, life)
         and timeout.is_shown_at(life.heard_ns)
         and life.described_ns <= ends_ns
-        and table.traffic.silence_ns(life.heard_ns) > timeout.ns
+        and table.traffic.silence_ns(life.heard_ns, now.time_ns) > timeout.ns
         and not any(group.life(other).heard_ns > ends_ns for other in group.present if other != member_id)
     )
 
@@ -69,9 +88,9 @@ def _is_gone(table: GroupTable, life: Life) -> bool:
 def _settle(group: Group, at: Moment) -> None:
     type = group.latest.type
     if type is None or type == "classic":
-        group.become(at, "inferred", state=None if group.present else "Empty")
+        group.become(at, "inferred", state=None if group.present else "Empty", because="session_timeout")
     else:
-        group.settle(at, type)
+        group.settle(at, type, because="session_timeout")
 
 
 def expect(group: Group, epoch: int | None, at: Moment) -> None:
@@ -80,36 +99,43 @@ def expect(group: Group, epoch: int | None, at: Moment) -> None:
         group.reached_epoch, group.changed_ns = epoch, max(group.changed_ns, at.time_ns)
 
 
-def epoch_given(table: GroupTable, group: Group, epoch: int, at: Moment) -> None:
+def epoch_given(table: GroupTable, group: Group, epoch: int, at: Moment, taken: Set[tuple[str, int]]) -> None:
     """Take the epoch that a member received with a heartbeat: if it rose without a reason in the capture, the sessions
-    of members that are gone expired."""
+    of members that are gone expired. `taken`: the partitions or tasks that are new to the member."""
     before = group.reached_epoch
     if before is not None and epoch > before:
+        proofs = {member_id: _proof_of_epoch(table, group, member_id, taken) for member_id in group.present}
         gone = sorted(
-            (member_id for member_id in group.present if _raises_epoch(table, group, member_id)),
+            (member_id for member_id, proof in proofs.items() if proof is not None),
             key=lambda member_id: group.life(member_id).heard_ns,
         )
         for member_id in gone[: epoch - before]:
-            table.expired(group, member_id, at, "epoch")
+            table.expired(group, member_id, at, proofs[member_id] or "epoch")
         group.changed_ns = max(group.changed_ns, at.time_ns)
     group.reached_epoch = max(epoch, before or 0)
 
 
-def _raises_epoch(table: GroupTable, group: Group, member_id: str) -> bool:
-    """True if the end of a member's session is the only reason for a new epoch: the timeout is over, the member's
-    connection ended, and the group had settled before.
+def _is_taken(group: Group, member_id: str, taken: Set[tuple[str, int]]) -> bool:
+    """True if another member received all that a member has."""
+    return bool(keys := keys_of(group.members[member_id])) and keys <= taken
+
+
+def _proof_of_epoch(table: GroupTable, group: Group, member_id: str, taken: Set[tuple[str, int]]) -> ExpiryProof | None:
+    """Return how a new epoch shows the end of a member's session, None if it does not: the timeout is over, the
+    member's connection ended, and the group had settled before, or another member has its partitions now.
 
     A join may raise the epoch twice, and later than its answer: the coordinator assigns with a delay, and initializes
-    share partitions.
+    share partitions. That takes no partitions from a member.
     """
     life = group.life(member_id)
     timeout = table.timeouts.of(group.latest.type, group.group_id, life)
     reasons_ns = max(group.changed_ns, table.topics_changed.last_ns, table.traffic.lost_ns)
-    return (
-        _is_gone(table, life)
-        and (reasons_ns == 0 or life.heard_ns > reasons_ns + life.interval_ns)
-        and table.traffic.silence_ns(life.heard_ns) > timeout.ns - _TICK_NS
-    )
+    if not _is_gone(table, life) or table.traffic.silence_ns(life.heard_ns) <= timeout.ns - _TICK_NS:
+        return None
+    if reasons_ns == 0 or life.heard_ns > reasons_ns + life.interval_ns:
+        return "epoch"
+    is_its_join = life.heard_ns + life.interval_ns > reasons_ns
+    return "assigned_to_others" if is_its_join and _is_taken(group, member_id, taken) else None
 
 
 def own(table: GroupTable, group: Group, member: ListedMember, at: Moment) -> None:
@@ -120,20 +146,20 @@ def own(table: GroupTable, group: Group, member: ListedMember, at: Moment) -> No
     seen.
     """
     expired: set[str] = set()
-    for key in _keys(member):
+    for key in keys_of(member):
         before = group.owners.get(key)
         group.owners[key] = member.member_id
         if before is not None and before != member.member_id and before in group.present:
             life = group.life(before)
             silent_ns = at.time_ns - life.heard_ns
             is_overdue = silent_ns > (0 if group.present[before] == AWAY else life.interval_ns)
-            if is_overdue and _is_gone(table, life) and key in _keys(group.members[before]):
+            if is_overdue and _is_gone(table, life) and key in keys_of(group.members[before]):
                 expired.add(before)
     for member_id in expired:
         table.expired(group, member_id, at, "assigned_to_others")
 
 
-def _keys(member: ListedMember) -> set[tuple[str, int]]:
+def keys_of(member: ListedMember) -> set[tuple[str, int]]:
     """Return a member's partitions by topic id, or its active tasks by subtopology."""
     keys = {(one.topic_id or one.topic or "", number) for one in member.assignment or () for number in one.partitions}
     tasks = member.tasks if isinstance(member.tasks, list) else ()

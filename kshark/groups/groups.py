@@ -172,11 +172,12 @@ class Groups:
             return 0, []
         return cluster.rebalances.count(key[1]), cluster.rebalances.since(group, count)
 
-    def rebalancing(self) -> Iterator[tuple[GroupKey, Rebalance]]:
-        """Yield the rebalances that are not over."""
+    def rebalancing(self, now: Moment) -> Iterator[tuple[GroupKey, Rebalance]]:
+        """Yield the rebalances that are not over, or are so by what is known now, after the last event. Change
+        nothing."""
         for number, cluster in self._of.items():
             for group_id, group in cluster.table.groups.items():
-                lasting = cluster.rebalances.lasting(group)
+                lasting = cluster.rebalances.lasting(cluster.table, group, now)
                 if lasting is not None:
                     yield (number, group_id), lasting
 
@@ -258,6 +259,7 @@ class _Cluster:
         self._learn(exchange, offsets=offsets)
         if handler is None:
             if handled == OFFSET_COMMIT:
+                classic.committed(self.table, exchange)
                 self.rebalances.take(self.table, exchange)
             return _administered(request) if handled in ADMINISTRATION_APIS else ()
         named = self.table.groups.get(getattr(request.body, "group_id", None) or "")
@@ -285,7 +287,7 @@ class _Cluster:
     def rebalanced(self, group: Group) -> dict[str, Any]:
         """Return the fields of a listed group about its rebalances."""
         rows: list[Rebalance] = self.rebalances.since(group, 0)
-        lasting = self.rebalances.lasting(group)
+        lasting = self.rebalances.lasting(self.table, group, self.table.traffic.now)
         left_out = self.rebalances.count(group.group_id) - len(rows)
         return {
             "rebalances": sorted([*rows, *([lasting] if lasting else [])], key=lambda row: row.packet),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_GROUP_HEARTBEAT, STREAMS_GROUP_HEARTBEAT
 from kshark.groups.coordinators import set_answering_broker
-from kshark.groups.expiry import epoch_given, instance_released, own
+from kshark.groups.expiry import epoch_given, instance_released, keys_of, own
 from kshark.groups.listed import Assigned, GroupType, ListedMember
 from kshark.groups.silence import DEFAULT_INTERVAL_NS
 from kshark.groups.streams import tasks_of, topics_of
@@ -46,13 +46,14 @@ def heartbeat(table: GroupTable, exchange: GroupExchange) -> Sequence[str]:
     member.rack_id, member.topics = request.rack_id or member.rack_id, topics
     member.instance_id = getattr(request, "instance_id", None) or member.instance_id
     if exchange.error == 0:
+        had = keys_of(member)
         _accepted(table, group, member, exchange)
         set_answering_broker(table, group, exchange)
         given = exchange.answer.member_epoch
         if request.member_epoch == _JOIN:
             group.reached_epoch = given
         elif given > 0:
-            epoch_given(table, group, given, exchange.at)
+            epoch_given(table, group, given, exchange.at, keys_of(member) - had)
         group.settle(exchange.at, type, given if given >= 0 else None, joined=request.member_epoch == _JOIN)
     # After such an error from a group of another type, the member may still be in that group.
     elif exchange.error in _OUT and group.latest.type == type:

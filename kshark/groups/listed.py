@@ -23,7 +23,7 @@ Source = Literal["described", "listed", "deleted", "inferred"]
 #: The source of a session timeout.
 TimeoutSource = Literal["join", "config", "default"]
 #: The sign that a member's session expired.
-ExpiryProof = Literal["session_timeout", "assigned_to_others", "epoch", "instance", "not_listed"]
+ExpiryProof = Literal["session_timeout", "assigned_to_others", "epoch", "instance", "not_listed", "refused"]
 
 
 #: What has a group's setting: the group itself; its brokers, for all groups without their own; nobody, so Kafka's
@@ -34,21 +34,24 @@ SettingSource = Literal["group", "broker", "default"]
 OffsetSource = Literal["committed", "fetched", "described"]
 
 
-class GroupState(msgspec.Struct):
+class GroupState(msgspec.Struct, omit_defaults=True):
     """The state of a group from a packet on, in Kafka's words; null: unknown.
 
     `members`: the number of members that the capture shows in the group. `group_epoch`: as last described.
-    `assignment_epoch`: the highest that a member received, or as described. `generation`: of a classic group."""
+    `assignment_epoch`: the highest that a member received, or as described. `generation`: of a classic group.
+    `because`: sessions expired; no other row has this key. Then `time_ns` is about the time of the last of them, and
+    `packet` only the one from which on the capture shows it."""
 
     packet: int
     time_ns: int
     source: Source
-    type: GroupType | None = None
-    state: str | None = None
-    members: int = 0
-    group_epoch: int | None = None
-    assignment_epoch: int | None = None
-    generation: int | None = None
+    type: GroupType | None = msgspec.field(default_factory=null)
+    state: str | None = msgspec.field(default_factory=null)
+    members: int = msgspec.field(default_factory=int)
+    group_epoch: int | None = msgspec.field(default_factory=null)
+    assignment_epoch: int | None = msgspec.field(default_factory=null)
+    generation: int | None = msgspec.field(default_factory=null)
+    because: ExpiryProof | None = None
 
 
 class Coordinator(msgspec.Struct):
@@ -81,19 +84,23 @@ class Tasks(msgspec.Struct):
 
 class MemberEnd(msgspec.Struct, omit_defaults=True):
     """The end of a member's time in the group: left; removed (by another client); replaced (a static member came back);
-    away (a static member that will come back: until its session expires it is in the group); fenced; expired (its
-    session timed out); unknown (the coordinator did not know it, or no longer listed it); deleted (with its group).
+    away (a static member that will come back: until its session expires it is in the group); fenced; not_rejoined (the
+    group went on without it after its rebalance timeout, `timeout_ms`); expired (its session timed out); unknown (the
+    coordinator did not know it, or no longer listed it); deleted (with its group).
 
     No message contains that a session expired, and `time_ns` is only about right. `because` says what shows it, from
     `packet` on; no other end has this key:
     session_timeout (the capture has the timeout, and nothing of the member), assigned_to_others (its partitions were),
     epoch (the group's epoch rose without another reason), instance (its instance id was free), not_listed (the
-    coordinator did not list it after its timeout)."""
+    coordinator did not list it after its timeout), refused (it did not know it then). With it come `last_ns`, the time
+    of its last message to its coordinator, and `timeout_ms`, the session timeout if the capture shows it."""
 
     packet: int
     time_ns: int
     how: str
     because: ExpiryProof | None = None
+    timeout_ms: int | None = None
+    last_ns: int | None = None
 
 
 class Silence(msgspec.Struct):

@@ -60,15 +60,19 @@ class Life:
     """The signs of life of one member.
 
     `heard`: its last message to its coordinator; `flow`, `host`: on that connection, from that host.
-    `described`: the last answer to others that listed it. `timeout_ms`: from its JoinGroup.
+    `before`: the message before `heard`. `described`: the last answer to others that listed it. `timeout_ms`,
+    `rebalance_ms`: from its JoinGroup. `informed`: since its last JoinGroup, it knows of a rebalance from then on.
     `is_answered`: one of its messages was answered.
     """
 
     heard: Moment | None = None
     flow: int | None = None
     host: str = ""
+    before: Moment | None = None
     described: Moment | None = None
+    informed: Moment | None = None
     timeout_ms: int | None = None
+    rebalance_ms: int | None = None
     interval_ns: int = DEFAULT_INTERVAL_NS
     is_answered: bool = False
 
@@ -76,7 +80,7 @@ class Life:
         """Note a message of the member to its coordinator."""
         self.is_answered = self.is_answered or is_answered
         if self.heard is None or since.time_ns >= self.heard.time_ns:
-            self.heard, self.flow, self.host = since, flow, host
+            self.before, self.heard, self.flow, self.host = self.heard, since, flow, host
 
     @property
     def heard_ns(self) -> int:
@@ -195,16 +199,17 @@ class Traffic:
         """True if bytes from a host were lost after that time."""
         return self._lost.get(host, -1) >= since_ns
 
-    def silence_ns(self, since_ns: int) -> int:
+    def silence_ns(self, since_ns: int, now_ns: int | None = None) -> int:
         """Return the length of a silence until now, without its longest pause, which may be a step of the clock; 0 if
-        the clock ran backwards."""
+        the clock ran backwards. `now_ns`: a time after the last event instead."""
+        now_ns = self.now.time_ns if now_ns is None else now_ns
         if since_ns < self._measured_since_ns:
             return 0
         if self._longest_pause_ns is not None:
-            return self.now.time_ns - since_ns - self._longest_pause_ns(since_ns, self.now.time_ns)
+            return now_ns - since_ns - self._longest_pause_ns(since_ns, now_ns)
         # The first one is the longest one.
         longest = next((after - before for before, after in self._pauses if after > since_ns), 0)
-        return self.now.time_ns - since_ns - longest
+        return now_ns - since_ns - longest
 
     def _pass(self, packet: int, time_ns: int) -> None:
         if packet < self.now.packet:

@@ -141,8 +141,10 @@ class Group:
         group_epoch: int | None = None,
         assignment_epoch: int | None = None,
         generation: int | None = None,
+        because: ExpiryProof | None = None,
     ) -> None:
-        """Record a change; values that are None stay. A group epoch below the assignment epoch is out of date."""
+        """Record a change; values that are None stay. A group epoch below the assignment epoch is out of date.
+        `because`: its time is inferred."""
         changes = {
             "type": type,
             "state": state,
@@ -159,10 +161,18 @@ class Group:
         if row.group_epoch is not None and row.assignment_epoch is not None and row.group_epoch < row.assignment_epoch:
             row.group_epoch = None
         if not self.history or row != self.latest:
-            self.history.append(replace(row, packet=at.packet, time_ns=at.time_ns, source=source))
+            self.history.append(replace(row, packet=at.packet, time_ns=at.time_ns, source=source, because=because))
             self.changes += 1
 
-    def settle(self, at: Moment, type: GroupType, epoch: int | None = None, *, joined: bool = False) -> None:
+    def settle(
+        self,
+        at: Moment,
+        type: GroupType,
+        epoch: int | None = None,
+        *,
+        joined: bool = False,
+        because: ExpiryProof | None = None,
+    ) -> None:
         """Record the state that follows from the members' epochs. Kafka: ShareGroup.State, ConsumerGroup (Assigning is
         brief).
 
@@ -173,7 +183,7 @@ class Group:
         state = "Empty" if not self.present else "Stable" if is_settled else "Reconciling"
         before = None if joined or latest.type != type or latest.state == "Dead" else latest.assignment_epoch
         reached = max((value for value in (before, epoch) if value is not None), default=None)
-        self.become(at, "inferred", type=type, state=state, assignment_epoch=reached)
+        self.become(at, "inferred", type=type, state=state, assignment_epoch=reached, because=because)
 
     def is_at(self, epoch: int) -> bool:
         """True if every member has this epoch, or a higher one."""
@@ -223,13 +233,17 @@ class Group:
             member.joined = joined
             member.joins += 1
 
-    def leave(self, member_id: str, at: Moment, how: str, because: ExpiryProof | None = None) -> None:
+    def leave(self, member_id: str, at: Moment, how: str) -> None:
         """Record that a member left the group, which raises its epoch; ignore a member that was not in it."""
+        self.end(member_id, MemberEnd(at.packet, at.time_ns, how))
+
+    def end(self, member_id: str, end: MemberEnd) -> None:
+        """Record the end of a member's time in the group, as `leave` does."""
         if member_id in self.present:
             self._withdraw(member_id)
             member = self.members[member_id]
-            member.present, member.ended = False, MemberEnd(at.packet, at.time_ns, how, because)
-            self.changed_ns = max(self.changed_ns, at.time_ns)
+            member.present, member.ended = False, end
+            self.changed_ns = max(self.changed_ns, end.time_ns)
 
     def away(self, member: ListedMember, at: Moment) -> None:
         """Record that a static member is away: until its session expires it is in the group. Source: KIP-848."""
@@ -349,23 +363,47 @@ class GroupTable:
         group.life(member_id).described = at
         return group.member(member_id)
 
-    def keep_only(self, group: Group, member_ids: set[str], at: Moment, how: str = "unknown") -> None:
-        """Record the full list of members: the sessions of all others expired, or they ended in another way."""
+    def keep_only(
+        self, group: Group, member_ids: set[str], at: Moment, how: str = "unknown", since: Moment | None = None
+    ) -> None:
+        """Record the full list of members: the sessions of all others expired, or they ended in another way. `since`:
+        the list is of a new generation of a classic group, for which a member asked then."""
         for gone in [member_id for member_id in group.present if member_id not in member_ids]:
             life = group.life(gone)
             timeout = self.timeouts.of(group.latest.type, group.group_id, life)
             is_expired = timeout.is_shown_at(life.last_ns) and life.heard_ns + timeout.ns <= at.time_ns
             if life.heard is not None and is_expired:
                 self.expired(group, gone, at, "not_listed")
+            elif since is not None and self._has_missed(group, gone, since, at):
+                timeout_ms = life.rebalance_ms
+                group.end(gone, MemberEnd(at.packet, at.time_ns, "not_rejoined", timeout_ms=timeout_ms))
             else:
                 group.leave(gone, at, how)
+
+    def _has_missed(self, group: Group, member_id: str, since: Moment, at: Moment) -> bool:
+        """True if a member knew of a rebalance, and did not join again within its rebalance timeout. Kafka:
+        GroupMetadataManager.completeClassicGroupJoin."""
+        life = group.life(member_id)
+        if life.informed is None or not life.rebalance_ms or group.members[member_id].instance_id:
+            return False
+        begun_ns = min(life.informed.time_ns, since.time_ns)
+        is_late = at.time_ns - begun_ns >= life.rebalance_ms * 1_000_000
+        return is_late and not self.traffic.lost_since(life.host, life.informed.time_ns)
 
     def expired(self, group: Group, member_id: str, at: Moment, because: ExpiryProof) -> None:
         """Record that a session expired: after its timeout if that is shown, otherwise by the packet that shows it."""
         life = group.life(member_id)
         timeout = self.timeouts.of(group.latest.type, group.group_id, life)
+        shown_ms = timeout.ms if timeout.is_shown_at(life.heard_ns) else None
+        ends_ns = self.ends_ns(group, member_id, at)
+        group.end(member_id, MemberEnd(at.packet, ends_ns, "expired", because, shown_ms, life.heard_ns))
+
+    def ends_ns(self, group: Group, member_id: str, at: Moment) -> int:
+        """Return the time at which a session ended that is over at a moment."""
+        life = group.life(member_id)
+        timeout = self.timeouts.of(group.latest.type, group.group_id, life)
         ends_ns = life.heard_ns + timeout.ns if timeout.is_shown_at(life.heard_ns) else at.time_ns
-        group.leave(member_id, Moment(at.packet, min(at.time_ns, ends_ns)), "expired", because)
+        return min(at.time_ns, ends_ns)
 
     def _touch(self, group: Group, member_id: str) -> None:
         key = group.group_id, member_id

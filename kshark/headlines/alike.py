@@ -20,6 +20,17 @@ _BY_CAUSE: Final = INCIDENTS | {"REQUEST_UNANSWERED", "EPOCH_REFUSED", "SESSION_
 #: So many findings in so much time are a streak.
 _STREAK: Final = 3
 _STREAK_NS: Final = 10_000_000_000
+#: Findings that a member was removed from its group, by code and cause, with what helps.
+REMOVED: Final = {
+    ("GENERATION_STALE", "not_rejoined"): "A member joins again when its application polls: it took longer than "
+    "max.poll.interval.ms (Java, librdkafka; of other clients the rebalance timeout). Fetch fewer records at a time "
+    "(max.poll.records), or raise it.",
+    (
+        "GENERATION_STALE",
+        "expired",
+    ): "Look at the process and its host at this time: it was paused (garbage collection, "
+    "CPU limits of a container, suspended) or cut off. If such pauses are ordinary, raise session.timeout.ms.",
+}
 #: Names that are kept, and shown.
 _KEPT: Final = 100
 _SHOWN: Final = 3
@@ -64,11 +75,11 @@ class Alike(Struct):
     def add(self, finding: Finding) -> None:
         self.count += 1
         end = finding.packet, finding.time_ns
-        self.lasts |= finding.until_packet is None
+        self.lasts |= finding.until_ns is None
         if finding.code in INCIDENTS:
             self.begins.add(finding.packet)
-        if isinstance(finding.until_packet, int) and isinstance(finding.until_ns, int):
-            end = finding.until_packet, finding.until_ns
+        if isinstance(finding.until_ns, int):
+            end = finding.until_packet or finding.packet, finding.until_ns
             self._last(finding, finding.until_ns - finding.time_ns)
         self.until = max(self.until, end, key=lambda it: (it[1], it[0]))
         if finding.client or finding.client_id:
@@ -131,7 +142,8 @@ def sort_of(finding: Finding) -> Sort:
     event = None
     if finding.event_code is not None and finding.event_packet is not None:
         event = finding.event_code, finding.event_packet
-    cause = finding.cause if finding.code in _BY_CAUSE else None
+    is_by_cause = finding.code in _BY_CAUSE or (finding.code, finding.cause) in REMOVED
+    cause = finding.cause if is_by_cause else None
     return Sort(finding.code, finding.verdict, finding.blame, event, cause)
 
 

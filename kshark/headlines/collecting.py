@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kshark import limits
 from kshark.analysis import REASONS, MemberKey, Outcomes, Rule
 from kshark.analysis.rules.causes import ADVICE, CAUSES
-from kshark.headlines.alike import INCIDENTS, Alike, Sort, few, joined, named, sort_of
+from kshark.headlines.alike import INCIDENTS, REMOVED, Alike, Sort, few, joined, named, sort_of
 from kshark.headlines.headline import Headline
 from kshark.headlines.hurts import OfMember, hurts, kept_waiting
 from kshark.headlines.lost import Lost, lost_sessions
@@ -146,6 +146,8 @@ class Headlines:
                 streaks = [streak for of, streak in self._streaks.items() if of[0] == sort and streak.is_streak]
                 if streaks:
                     yield _locked_out(sort, streaks)
+            elif (sort.code, sort.cause) in REMOVED:
+                yield _removed(sort, alike)
             elif (
                 isinstance(rule, Rule)
                 and not rule.accuses
@@ -199,6 +201,18 @@ def _lost(sort: Sort, alike: Alike, lost: Lost) -> Headline:
     headline = _headline("hurt", text, sort, alike, Counter())
     advice = lost.advice(sort.cause) or headline.advice
     return replace(headline, blame=None, weight=_LOST_SESSIONS[sort.cause], advice=advice)
+
+
+def _removed(sort: Sort, alike: Alike) -> Headline:
+    """Return the headline of members that were removed from their group: the reason of their refused requests."""
+    text = f"{_party(sort._replace(blame='client'), alike)} {'were' if len(alike.clients) > 1 else 'was'} no longer in "
+    text += f"{named('group', alike.groups)}, {alike.when}: "
+    # Between the last request before and the refused one the argument has the reason.
+    _, *reasons = alike.first.argument.split("; ")
+    reason = reasons[0] if len(reasons) > 1 else CAUSES[sort.cause or "unknown"]
+    text += f"{'the first time, ' if alike.count > 1 else ''}{reason}."
+    advice = REMOVED[sort.code, sort.cause or ""]
+    return replace(_headline("hurt", text, sort, alike, Counter()), blame=None, advice=advice)
 
 
 def _suspected(sort: Sort, alike: Alike, *, has_pattern: bool) -> Headline:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, NamedTuple
 
-from msgspec import UNSET, Struct, field
+from msgspec import Struct, field
 
 from kshark.analysis import MemberKey, Outcomes
 from kshark.error_names import ERROR_NAMES
@@ -93,7 +93,7 @@ class OfMember(Struct):
         self.breaks_rules |= finding.verdict == "violation" and finding.blame == "client"
         if finding.code in _REASONS:
             self.explained[finding.code] += 1
-        if finding.code == "SESSION_UNKNOWN" and finding.verdict == "note" and finding.event_code is UNSET:
+        if finding.code == "SESSION_UNKNOWN" and finding.verdict == "note" and finding.event_code is None:
             self._lose(finding)
 
     def _lose(self, finding: Finding) -> None:

@@ -40,7 +40,8 @@ class Incident(Struct, frozen=True):
     `flow`: a connection that shows it. `text`: one sentence, without the advice of the row. `of_client`: it is about
     the client of that connection, and not about the broker or the network alone. `verdict`: what the watcher proved;
     `because` is the reason of an unknown one. `grounds`: times that it rests on; one that is not proved makes it
-    unknown. `refusals`: the error codes that it explains, counted.
+    unknown. `refusals`: the error codes that it explains, counted. `is_end_inferred`: it ended about the time of
+    `until`, and its packet is only the first one that shows that.
     """
 
     row: Rule
@@ -58,6 +59,7 @@ class Incident(Struct, frozen=True):
     client_id: str | None = None
     grounds: tuple[Lasted, ...] = ()
     refusals: Mapping[Refusal, int] = MappingProxyType({})
+    is_end_inferred: bool = False
 
     def finding(self) -> Finding:
         """Return it as a finding: it stands at its first packet, and has an end."""
@@ -88,7 +90,7 @@ class Incident(Struct, frozen=True):
             software=flow.software if self.of_client else None,
             proxy=flow.proxy if self.of_client else None,
             until_ns=None if self.until is None else self.until.time_ns,
-            until_packet=None if self.until is None else self.until.packet,
+            until_packet=None if self.until is None or self.is_end_inferred else self.until.packet,
         )
 
     @property

@@ -25,11 +25,14 @@ def seconds(ns: int) -> str:
     return f"{value:.1f} s" if value >= 1 else f"{value:.2f} s"
 
 
-def span(since: PacketTime, until: PacketTime | None) -> str:
-    """Return the time of an incident: `from 14:03:07.412 to 14:03:09.000 (packets 12 to 40)`."""
+def span(since: PacketTime, until: PacketTime | None, *, is_inferred: bool = False) -> str:
+    """Return the time of an incident: `from 14:03:07.412 to 14:03:09.000 (packets 12 to 40)`. `is_inferred`: no packet
+    shows its end."""
     begin = f"from {clock(since.time_ns, 3)}"
     if until is None:
         return f"{begin} (packet {since.packet}) {TO_THE_END}"
+    if is_inferred:
+        return f"{begin} (packet {since.packet}) to about {clock(until.time_ns)[:8]}"
     return f"{begin} to {clock(until.time_ns, 3)} (packets {since.packet} to {until.packet})"
 
 

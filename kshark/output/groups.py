@@ -102,7 +102,9 @@ def total_line(groups: Sequence[ListedGroup], left_out: int) -> Line:
     line: Line = [(counted(len(groups), "group"), API), (f": {type_counts}" if type_counts else "", PLAIN)]
     if members:
         line.append((f"; {counted(len(members), 'member')}", PLAIN))
-        line += [(f", {number(count)} {how}", _ENDS.get(how, WARN)) for how, count in ends.most_common()]
+        line += [
+            (f", {number(count)} {how.replace('_', ' ')}", _ENDS.get(how, WARN)) for how, count in ends.most_common()
+        ]
         if silent := sum(member.silent is not None for member in members):
             line.append((f", {number(silent)} silent", WARN))
     if left_out:
@@ -202,14 +204,19 @@ def _states(group: ListedGroup) -> Line:
         line.append((" → " if index else "", DIM))
         if before is not None and row.type != before.type:
             line.append((f"{row.type} ", API))
-        line += [(row.state or "unknown", _STATES.get(row.state or "", WARN)), (f" {clock(row.time_ns, 3)}", DIM)]
+        line += [(row.state or "unknown", _STATES.get(row.state or "", WARN)), (f" {_time(row)}", DIM)]
     return line
+
+
+def _time(row: GroupState) -> str:
+    return clock(row.time_ns, 3) if row.because is None else f"about {clock(row.time_ns)[:8]}"
 
 
 def _change(row: GroupState) -> list[Cell]:
     state: Line = [(row.state or "?", _STATES.get(row.state or "", WARN))]
     epochs = ["" if epoch is None else str(epoch) for epoch in (row.group_epoch, row.assignment_epoch, row.generation)]
-    return [str(row.packet), clock(row.time_ns, 3), state, number(row.members), *epochs, [(row.source, DIM)]]
+    packet, known = (str(row.packet), row.source) if row.because is None else ("", f"{row.source}, session expired")
+    return [packet, _time(row), state, number(row.members), *epochs, [(known, DIM)]]
 
 
 def _member(member: ListedMember) -> list[Cell]:
@@ -249,11 +256,11 @@ def _ended(member: ListedMember) -> Line:
     if silent is not None:
         after = f"{silent.session_timeout_ms / 1000:g} s"
         expiry = f"out by default after {after}" if silent.source == "default" else f"session timeout {after}"
-        return [(f"silent since {clock(silent.time_ns)[:8]}, {expiry}", WARN)]
+        return [(f"no heartbeat since {clock(silent.time_ns)[:8]}, {expiry}", WARN)]
     if ended is not None and ended.how == "expired":
         return [("session expired", WARN), (f" about {clock(ended.time_ns)[:8]}", DIM)]
     if ended is not None:
-        return [(f"{ended.how} ", _ENDS.get(ended.how, WARN)), (clock(ended.time_ns, 3), DIM)]
+        return [(f"{ended.how.replace('_', ' ')} ", _ENDS.get(ended.how, WARN)), (clock(ended.time_ns, 3), DIM)]
     return [] if member.present else [("unknown" if member.present is None else "never in it", WARN)]
 
 

@@ -62,7 +62,7 @@ def _row(row: Rebalance, *, is_last: bool, verbose: bool) -> list[Cell]:
     return [
         str(row.packet),
         clock(row.time_ns, 3),
-        [("not over" if is_last else "overtaken", WARN)] if took is None else _duration(took),
+        [("not over" if is_last else "overtaken", WARN)] if took is None else _duration(took, row.is_end_inferred),
         "" if row.stood_still_ns is None else _duration(row.stood_still_ns),
         " → ".join(numbers),
         str(row.members),
@@ -90,12 +90,14 @@ def _waits(waits: Sequence[Wait], *, verbose: bool) -> Line:
     for one in noticed if verbose else noticed[:2]:
         long = one.until_ns is None or one.until_ns - one.time_ns > _LONG_NS
         line += [("; " if line else "", DIM), (safe(wait_of(one)), WARN if long else PLAIN)]
-        line.append((" to the end" if one.until_ns is None else f" {_seconds(one.until_ns - one.time_ns)}", VALUE))
+        about = ", about" if one.until_packet is None else ""
+        waited = " to the end" if one.until_ns is None else f"{about} {_seconds(one.until_ns - one.time_ns)}"
+        line.append((waited, VALUE))
     return line
 
 
-def _duration(ns: int) -> Cell:
-    return [(_seconds(ns), WARN if ns > _LONG_NS else PLAIN)]
+def _duration(ns: int, is_inferred: bool = False) -> Cell:
+    return [("about " * is_inferred + _seconds(ns), WARN if ns > _LONG_NS else PLAIN)]
 
 
 def _seconds(ns: int) -> str:

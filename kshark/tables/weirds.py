@@ -149,7 +149,8 @@ FINDINGS: Final = table(
     Column(
         "until_packet",
         "bigint",
-        "last packet of an event; null: it lasted when the capture ended, or the finding is no event",
+        "last packet of an event; null: it lasted when the capture ended, no packet shows its end, or the finding is "
+        "no event",
         field("finding", "until_packet"),
         since=3,
         needed=False,
@@ -157,7 +158,7 @@ FINDINGS: Final = table(
     Column(
         "until_ts_ns",
         "bigint",
-        "end of an event, in nanoseconds since 1970; null as in until_packet",
+        "end of an event, in nanoseconds since 1970; null: it lasted when the capture ended, or it is no event",
         field("finding", "until_ns"),
         since=3,
         needed=False,

@@ -1,4 +1,4 @@
-"""The timeline of a capture: what happened and what changed, in the order of packets (`kshark events`)."""
+"""The timeline of a capture: what happened and what changed, in the order of time (`kshark events`)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ class Entry(Shown, omit_defaults=True):
     """One entry; its fields, in this order, are the JSON line (`kshark events -T json`). Absent fields are unknown, or
     do not apply.
 
-    `code`: of an incident. `count`: the number of happenings that it sums up.
+    `code`: of an incident. `count`: the number of happenings that it sums up. `about`: no packet shows `time_ns`,
+    which is inferred; `packet` is only the one from which on the capture shows it.
     """
 
     time_ns: int
@@ -39,11 +40,12 @@ class Entry(Shown, omit_defaults=True):
     member_id: str | None = None
     topic: str | None = None
     partition: int | None = None
+    about: bool = False
 
     def __repr__(self) -> str:
         return f"<Entry {self.kind}, packet {self.packet}: {self.text!r}>"
 
 
-def in_order(entry: Entry) -> tuple[int, int, str]:
+def in_order(entry: Entry) -> tuple[int, int, int, str]:
     """Return the sort key of the timeline."""
-    return entry.packet, KINDS.index(entry.kind), entry.text
+    return entry.time_ns, entry.packet, KINDS.index(entry.kind), entry.text

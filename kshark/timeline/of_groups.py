@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Final
 
 from kshark.analysis.states.operations.listing import READS
-from kshark.groups import Coordinator, GroupState, ListedGroup, ListedMember
+from kshark.groups import Coordinator, GroupState, ListedGroup, ListedMember, MemberEnd
 from kshark.timeline.entry import Entry
-from kshark.units import counted
+from kshark.units import clock, counted
 
 #: The end of a member's time in a group (kshark.groups.listed.MemberEnd), in words.
 _ENDS: Final = {
@@ -18,14 +18,15 @@ _ENDS: Final = {
     "replaced": "was replaced by another client with its instance id",
     "away": "left and will come back (static member)",
     "fenced": "was fenced",
-    "expired": "expired: its session timed out",
+    "not_rejoined": "was removed: it did not join again within its rebalance timeout",
+    "expired": "lost its session",
     "unknown": "was unknown to its coordinator",
     "deleted": "ended with its group",
 }
 
 
 def entries_of(groups: Iterable[ListedGroup]) -> Iterator[Entry]:
-    """Yield the entries of groups, each group's in the order of packets."""
+    """Yield the entries of groups, in no order."""
     for group in groups:
         yield from _states(group)
         yield from _coordinators(group)
@@ -53,9 +54,14 @@ def _states(group: ListedGroup) -> Iterator[Entry]:
     for row in group.history:
         if row.state is not None and row.state != before:
             kind = f"{row.type} group" if row.type else "group"
-            text = f"{kind} {group.group_id} is {row.state}{_with(row)}"
-            yield Entry(row.time_ns, row.packet, "group", text, group_id=group.group_id)
+            about = row.because is not None
+            text = f"{kind} {group.group_id} is {row.state}{_about(row.time_ns) * about}{_with(row)}"
+            yield Entry(row.time_ns, row.packet, "group", text, group_id=group.group_id, about=about)
             before = row.state
+
+
+def _about(time_ns: int) -> str:
+    return f" from about {clock(time_ns)[:8]} on"
 
 
 def _with(row: GroupState) -> str:
@@ -93,8 +99,27 @@ def _member(group: ListedGroup, member: ListedMember) -> Iterator[Entry]:
         text = f"{name} joined group {group.group_id}{again}"
         yield _of_member(member.joined.time_ns, member.joined.packet, text, group, member)
     if member.ended is not None:
-        text = f"{name} {_ENDS.get(member.ended.how, member.ended.how)}, group {group.group_id}"
-        yield _of_member(member.ended.time_ns, member.ended.packet, text, group, member)
+        about = member.ended.how == "expired"
+        text = f"{name} {_end(group, member.ended)}, group {group.group_id}"
+        entry = _of_member(member.ended.time_ns, member.ended.packet, text, group, member)
+        entry.about = about
+        yield entry
+
+
+def _end(group: ListedGroup, end: MemberEnd) -> str:
+    """Return the end of a member's time in words, with the reason that the capture shows."""
+    words = _ENDS.get(end.how, end.how)
+    timeout = "" if end.timeout_ms is None else f"{end.timeout_ms / 1000:g} s"
+    if end.how == "not_rejoined":
+        return f"{words} of {timeout}"
+    if end.how != "expired":
+        return words
+    words += f" about {clock(end.time_ns)[:8]}"
+    if end.last_ns:
+        what = "heartbeat or commit" if group.type == "classic" else "heartbeat"
+        words += f": no {what} since {clock(end.last_ns, 3)}"
+        words += f" (session timeout {timeout})" if timeout else ""
+    return words
 
 
 def _of_member(time_ns: int, packet: int, text: str, group: ListedGroup, member: ListedMember) -> Entry:

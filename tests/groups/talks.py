@@ -74,6 +74,8 @@ class Classic:
     member_id: str
     group_id: str = "c"
     instance_id: str | None = None
+    session_ms: int = 10_000
+    rebalance_ms: int = 10_000
 
     def join(
         self,
@@ -88,8 +90,8 @@ class Classic:
         metadata = prefixed(SUBSCRIPTION, 3, topics=list(topics or ["orders"]), owned_partitions=has, rack_id="r1")
         body = {
             "group_id": self.group_id,
-            "session_timeout_ms": 10_000,
-            "rebalance_timeout_ms": 10_000,
+            "session_timeout_ms": self.session_ms,
+            "rebalance_timeout_ms": self.rebalance_ms,
             "member_id": self.member_id if as_ is None else as_,
             "group_instance_id": self.instance_id,
             "protocol_type": "consumer",

@@ -90,6 +90,65 @@ def test_partitions_of_a_killed_member_are_assigned_to_another() -> None:
     assert (proof(talk), states(group(talk))[-1]) == ("assigned_to_others", ("Stable", 1))
 
 
+def shared(talk: Conversation) -> tuple[Member, Member]:
+    """Two members of a share group. The second one is killed before the first one knows its epoch."""
+    a, b = talk.member("a", joined=False), talk.member("b", connection=talk.connection(host="10.0.0.2"), joined=False)
+    a.heartbeat(0, ["t"]).given(1, assignment=handed(0, 1, 2))
+    talk.pause(2)
+    b.heartbeat(0, ["t"]).given(2, assignment=handed(0))
+    b.heartbeat(2).given(2)
+    talk.pause(3)
+    b.connection.reset()
+    a.heartbeat(1).given(2, assignment=handed(1, 2))
+    return a, b
+
+
+def test_partitions_of_a_killed_member_of_a_share_group_are_assigned_to_another() -> None:
+    talk = Conversation()
+    a, _ = shared(talk)
+    for _ in range(10):
+        talk.pause(5)
+        a.heartbeat(2).given(2)
+    a.heartbeat(2).given(3, assignment=handed(0, 1, 2))
+    a.heartbeat(3).given(3)
+    assert (ends(talk), proof(talk, "b")) == ({"a": (True, None), "b": (False, "expired")}, "assigned_to_others")
+    for number, _ in talk.packets():
+        assert how_of(talk.without_packets([number]), "a") is None, number
+    a.heartbeat(-1).given(-1)
+    assert states(group(talk))[-1] == ("Empty", 0)
+
+
+def how_of(talk: Conversation | Thinned, name: str) -> str | None:
+    return ends(talk).get(name, (None, None))[1]
+
+
+@pytest.mark.parametrize(("pauses", "partitions"), [(3, (0, 1, 2)), (10, (1, 2, 3)), (10, (1, 2))])
+def test_an_epoch_that_is_early_or_takes_nothing_ends_no_member_of_a_share_group(
+    pauses: int, partitions: tuple[int, ...]
+) -> None:
+    """The coordinator may initialize share partitions, and raise the epoch once more after a join."""
+    talk = Conversation()
+    a, _ = shared(talk)
+    for _ in range(pauses):
+        talk.pause(5)
+        a.heartbeat(2).given(2)
+    a.heartbeat(2).given(3, assignment=handed(*partitions))
+    assert how_of(talk, "b") is None
+
+
+def test_a_join_after_the_last_heartbeat_is_another_reason_for_an_epoch() -> None:
+    talk = Conversation()
+    a, _ = shared(talk)
+    for number in range(10):
+        talk.pause(5)
+        a.heartbeat(2).given(2)
+        if number == 6:
+            c = talk.member("c", connection=talk.connection(host="10.0.0.3"), joined=False)
+            c.heartbeat(0, ["t"]).given(2, assignment=handed(2))
+    a.heartbeat(2).given(3, assignment=handed(0, 1))
+    assert how_of(talk, "b") is None
+
+
 def test_tasks_of_a_killed_streams_member_are_assigned_to_another() -> None:
     talk = Conversation()
     a, b = talk.member("a", joined=False), talk.member("b", connection=talk.connection(host="10.0.0.2"), joined=False)
@@ -198,7 +257,7 @@ def test_an_instance_id_is_free_again() -> None:
     a, b = talk.member("a", joined=False), talk.member("b", joined=False)
     joins(a, 1, 0, instance_id="i")
     a.connection.reset()
-    for _ in range(9):
+    for _ in range(10):
         talk.pause(5)
         consumer(b, 0, instance_id="i", subscribed_topic_names=["t"]).answered(111)
     joins(b, 2, 0, instance_id="i")
@@ -439,3 +498,83 @@ def test_a_clock_that_runs_backwards_ends_no_session() -> None:
     talk.pause(-3)
     hears_of_others(talk, admin, 20)
     assert ends(talk)["a"] == (None, None)
+
+
+# -- classic members
+
+
+def in_two(talk: Conversation) -> tuple[Classic, Classic]:
+    """A member of a classic group, and a client that is none yet."""
+    a, b = Classic(talk.connection(host="10.0.0.2"), "a"), Classic(talk.connection(host="10.0.0.3"), "b")
+    a.joins(1, a)
+    a.syncs(1, 0)
+    return a, b
+
+
+def goes_on_without(talk: Conversation, a: Classic, b: Classic, seconds: int) -> None:
+    """Member a knows that b joins, and goes on with its heartbeats alone."""
+    joining = b.join()
+    for _ in range(seconds):
+        a.beats(1, 27)
+        talk.pause(1)
+    told = [{"member_id": "b", "group_instance_id": None, "metadata": b""}]
+    joining.answered(generation_id=2, protocol_name="range", leader="b", member_id="b", members=told)
+
+
+@pytest.mark.parametrize(("seconds", "how"), [(10, "not_rejoined"), (8, "unknown")])
+def test_a_group_goes_on_without_a_member_that_did_not_join_again(seconds: int, how: str) -> None:
+    talk = Conversation()
+    a, b = in_two(talk)
+    goes_on_without(talk, a, b, seconds)
+    assert ends(talk) == {"a": (False, how), "b": (True, None)}
+
+
+def test_a_static_member_whose_process_came_back_was_replaced() -> None:
+    """The leader's answer lists it before it has its own."""
+    talk = Conversation()
+    a, b = in_two(talk)
+    b.instance_id = "i"
+    before = Classic(talk.connection(host="10.0.0.4"), "c", instance_id="i")
+    a.joins(2, a, before)
+    before.joins(2)
+    before.connection.reset()
+    talk.pause(11)
+    a.joins(3, a, b)
+    assert ends(talk)["c"] == (False, "replaced")
+
+
+def test_a_member_that_was_frozen_is_unknown_because_its_session_was_over() -> None:
+    talk = Conversation()
+    a, _ = in_two(talk)
+    talk.pause(30)
+    a.beats(1, UNKNOWN_MEMBER_ID)
+    (one,) = group(talk).members
+    assert one.ended is not None
+    assert (one.ended.how, one.ended.because, one.ended.timeout_ms) == ("expired", "refused", 10_000)
+    assert one.last is not None
+    assert round((one.last.time_ns - one.ended.time_ns) / 1e9) == 20
+
+
+def test_a_member_that_is_unknown_soon_is_no_expired_one() -> None:
+    talk = Conversation()
+    a, _ = in_two(talk)
+    talk.pause(5)
+    a.beats(1, UNKNOWN_MEMBER_ID)
+    assert ends(talk) == {"a": (False, "unknown")}
+
+
+@pytest.mark.parametrize(("error", "seconds"), [(0, 16), (25, 10), (27, 10)])
+def test_an_accepted_commit_keeps_the_session_of_a_classic_member(error: int, seconds: int) -> None:
+    talk = Conversation()
+    a, other = in_two(talk)
+    talk.pause(6)
+    Member(a.connection, "c", "a").commit(1).committed(error)
+    a.connection.reset()
+    other.group_id = "other"
+    for _ in range(30):
+        talk.pause(1)
+        other.beats(1)
+    one = next(it for each in groups(talk) if each.group_id == "c" for it in each.members)
+    assert one.ended is not None
+    assert one.joined is not None
+    assert (one.ended.how, round((one.ended.time_ns - one.joined.time_ns) / 1e9)) == ("expired", seconds)

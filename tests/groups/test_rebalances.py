@@ -19,7 +19,7 @@ from kshark.model import PacketBatch, Weird
 from kshark.pipeline import Engine, Options
 from tests.conversation import TOPIC, Asked, Conversation, Thinned, events, registry
 from tests.groups.talks import MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS, Classic
-from tests.groups.test_expiry import handed, joins, two
+from tests.groups.test_expiry import handed, joins, shared, two
 from tests.groups.test_heartbeats import consumer
 from tests.groups.test_witness import READ, Capture
 
@@ -267,6 +267,100 @@ def test_one_that_is_not_over_waits_to_the_end() -> None:
     row = rebalances(talk)[-1]
     assert (row.trigger, row.until_ns, waits(row)) == ("join", None, [("never_joined", "b", -1)])
     assert b.member_id == "b"
+
+
+def killed_and_left(talk: Conversation) -> tuple[Classic, Classic]:
+    """One member is killed, and the other one leaves: nobody is there to show that the dead one's session expires."""
+    a, b = begun(talk, "a", "b")
+    b.connection.reset()
+    talk.pause(2)
+    a.leaves()
+    return a, b
+
+
+def goes_by(talk: Conversation, seconds: int) -> None:
+    """Time in which others send packets."""
+    other = Classic(talk.connection(host="10.0.0.9"), "other", group_id="o")
+    for _ in range(seconds):
+        talk.pause(1)
+        other.beats(1)
+
+
+def of_group(talk: Conversation | Thinned, group_id: str = "c") -> Any:
+    known = Groups()
+    for event in events(talk, Options(embedded=True)):
+        known.feed(event)
+    known.close()
+    return next(one for one in known.listed({}, rebalances=True) if one.group_id == group_id)
+
+
+@pytest.mark.parametrize("seconds", [12, 200])
+def test_the_last_member_that_a_group_waits_for_is_dead(seconds: int) -> None:
+    talk = Conversation()
+    killed_and_left(talk)
+    goes_by(talk, seconds)
+    one = of_group(talk)
+    row = one.rebalances[-1]
+    assert (row.trigger, row.after, row.until_packet, row.is_end_inferred) == ("leave", None, None, True)
+    assert round((row.until_ns - row.time_ns) / SECOND) == 8
+    assert [it[:2] for it in waits(row)] == [("never_joined", "b")]
+    assert wait_of(row.waited_for[0]) == "c1, until it was removed"
+    last = one.history[-1]
+    assert (last.state, last.because, last.time_ns) == ("Empty", "session_timeout", row.until_ns)
+
+
+def test_a_group_that_waits_for_a_dead_member_goes_on_waiting_while_its_session_may_last() -> None:
+    talk = Conversation()
+    killed_and_left(talk)
+    goes_by(talk, 6)
+    row = of_group(talk).rebalances[-1]
+    assert (row.until_ns, waits(row)) == (None, [("never_joined", "b", -1)])
+
+
+def test_a_member_that_joins_after_the_last_one_expired_begins_another_rebalance() -> None:
+    talk = Conversation()
+    killed_and_left(talk)
+    goes_by(talk, 20)
+    new = Classic(talk.connection(host="10.0.0.4"), "new")
+    answer(3, (new, new.join(as_="")))
+    sync(3, new)
+    _, left, joined = of_group(talk).rebalances
+    assert (left.trigger, left.is_end_inferred, round((left.until_ns - left.time_ns) / SECOND)) == ("leave", True, 8)
+    assert (joined.trigger, joined.by.member_id, joined.waited_for) == ("join", "new", [])
+
+
+def test_a_member_that_joined_while_the_last_one_was_dead_waited_for_it() -> None:
+    talk = Conversation()
+    killed_and_left(talk)
+    new = Classic(talk.connection(host="10.0.0.4"), "new")
+    joined = new.join(as_="")
+    goes_by(talk, 9)
+    answer(2, (new, joined))
+    sync(2, new)
+    row = of_group(talk).rebalances[-1]
+    assert (row.trigger, row.after, row.is_end_inferred, row.members) == ("leave", 2, False, 1)
+
+
+def test_lost_bytes_of_the_dead_member_leave_the_end_open() -> None:
+    talk = Conversation()
+    _, b = killed_and_left(talk)
+    goes_by(talk, 20)
+    beat = Classic(talk.connection(host="10.0.0.3"), b.member_id).beats(1)
+    goes_by(talk, 20)
+    row = of_group(talk.without_packets(beat.packets)).rebalances[-1]
+    assert (row.until_ns, row.is_end_inferred) == (None, False)
+
+
+def test_the_epoch_that_hands_out_the_partitions_of_a_killed_member_of_a_share_group() -> None:
+    talk = Conversation()
+    a, _ = shared(talk)
+    for _ in range(10):
+        talk.pause(5)
+        a.heartbeat(2).given(2)
+    a.heartbeat(2).given(3, assignment=handed(0, 1, 2))
+    row = rebalances(talk)[-1]
+    assert (row.trigger, row.by and row.by.member_id[0], row.after, row.members) == ("expired", "b", 3, 1)
+    assert (row.until_ns is not None, row.waited_for) == (True, [])
 
 
 def test_a_capture_that_begins_later_knows_no_trigger() -> None:

@@ -199,6 +199,19 @@ def test_refusals_with_one_cause_are_a_pattern() -> None:
 # -- events
 
 
+@pytest.mark.parametrize(("cause", "advice"), [("not_rejoined", "max.poll.interval.ms"), ("expired", "paused")])
+def test_members_that_were_removed_are_said_with_the_reason(cause: str, advice: str) -> None:
+    stale = {"code": "GENERATION_STALE", "verdict": "note", "blame": "unknown", "cause": cause}
+    (one,) = headlines(finding(**stale, argument="Heartbeat #1 was accepted; nobody came; OffsetCommit #2 was refused"))
+    assert one.text == (
+        "Client billing-3 (librdkafka 2.11.0) was no longer in group billing, 12:03:07.412: nobody came."
+    )
+    assert advice in one.advice
+    (several,) = headlines(*(finding(**stale, client_id=name, argument="refused", **later(1)) for name in "ab"))
+    assert " were no longer in group billing, 2 times, 12:03:08.412: the first time, the member " in several.text
+    assert headlines(finding(**stale | {"cause": "rebalanced"})) == []
+
+
 def test_an_event_says_what_it_explains() -> None:
     unanswered = {"code": "REQUEST_UNANSWERED", "verdict": "note", "blame": "unknown", "cause": None}
     (one,) = headlines(

@@ -11,7 +11,7 @@ from tests.conversation import Asked, Conversation, Member, Thinned, note
 from tests.groups.talks import Classic
 from tests.groups.test_expiry import handed, joins
 from tests.groups.test_heartbeats import consumer
-from tests.groups.test_rebalances import again, answer, begun, members, sync
+from tests.groups.test_rebalances import again, answer, begun, goes_by, members, sync
 from tests.incidents.talks import incidents
 
 
@@ -75,6 +75,25 @@ def test_a_rebalance_lasts_when_the_capture_ends() -> None:
     (it,) = found(talk)
     assert (it.code, it.cause, it.until_packet) == ("REBALANCE", "leave", None)
     assert "it waited for c1, which has not joined so far" in it.argument
+
+
+@pytest.mark.parametrize(("session", "rebalance", "took"), [(30, 60, 29), (60, 20, 20)])
+def test_a_rebalance_ends_when_the_last_dead_member_is_out(session: int, rebalance: int, took: int) -> None:
+    """Its session is over, or the group has waited for its rebalance timeout."""
+    talk = Conversation()
+    a, b = (replace(one, session_ms=session * 1000, rebalance_ms=rebalance * 1000) for one in members(talk, "a", "b"))
+    answer(1, *((one, one.join(as_="")) for one in (a, b)))
+    sync(1, a, b)
+    b.connection.reset()
+    talk.pause(1)
+    a.leaves()
+    goes_by(talk, 100)
+    (it,) = found(talk)
+    assert (it.code, it.cause, it.until_packet) == ("REBALANCE", "leave", None)
+    assert isinstance(it.until_ns, int)
+    assert round((it.until_ns - it.time_ns) / 1e9) == took
+    assert f"rebalanced for about {took}." in it.argument
+    assert f"it waited for c1, until it was removed, for about {took}." in it.argument
 
 
 def dead_until_the_end(talk: Conversation) -> None:

@@ -1,17 +1,20 @@
-"""The timeline: what happened, in the order of packets."""
+"""The timeline: what happened, in the order of time."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from kshark import limits
+from kshark.cli.events import entry_lines
 from kshark.pipeline import JUDGED
 from kshark.timeline import Entry, Timeline
 from tests.analysis.talks import broker_refuses
 from tests.conversation import Conversation, Thinned, events, registry
+from tests.groups.test_rebalances import goes_by, killed_and_left
 
 
 def timeline(talk: Conversation | Thinned, *, one_by_one: bool = False) -> list[Entry]:
@@ -76,6 +79,23 @@ def test_members_and_the_state_of_their_group() -> None:
     member.heartbeat(-1).given(-1)
     assert texts(talk, "member") == ["c1 joined group g", "c1 left, group g"]
     assert texts(talk, "group")[-1].startswith("share group g is Empty")
+
+
+def test_a_session_that_expired_stands_at_its_time_and_names_no_packet() -> None:
+    """The capture shows it only later."""
+    talk = Conversation()
+    killed_and_left(talk)
+    goes_by(talk, 20)
+    entries = timeline(talk)
+    assert [entry.time_ns for entry in entries] == sorted(entry.time_ns for entry in entries)
+    inferred = {entry.text: entry for entry in entries if entry.about}
+    assert [entry.kind for entry in inferred.values()] == ["group", "member"]
+    assert all(re.search(r" about \d\d:\d\d:\d\d\b", text) for text in inferred)
+    assert [line for entry in inferred.values() for line in spoken(entry) if "packet" in line] == []
+
+
+def spoken(entry: Entry) -> list[str]:
+    return ["".join(text for text, _ in line) for line in entry_lines(entry, None)]
 
 
 def test_refused_connections_that_follow_each_other_are_one_entry() -> None:

@@ -11,17 +11,20 @@ from kshark.analysis.facts.argument import refused_with
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.reading import read_as
-from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT
+from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, SYNC_GROUP
 from kshark.model import Message
 
 ILLEGAL_GENERATION: Final = 22
 UNKNOWN_MEMBER_ID: Final = 25
+REBALANCE_IN_PROGRESS: Final = 27
 FENCED_INSTANCE_ID: Final = 82
 UNRELEASED_INSTANCE_ID: Final = 111
 STALE_MEMBER_EPOCH: Final = 113
 #: Errors about an instance id, and all that a finding must explain.
 OF_INSTANCES: Final = frozenset({FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID})
 REFUSALS: Final = OF_INSTANCES | {ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH}
+#: Requests with a generation that may name no member.
+UNNAMED: Final = frozenset({HEARTBEAT, SYNC_GROUP, OFFSET_COMMIT})
 #: The field of a request with the generation or member epoch, by API.
 _NUMBER_FIELDS: Final = {OFFSET_COMMIT: "generation_id_or_member_epoch", CONSUMER_GROUP_HEARTBEAT: "member_epoch"}
 
@@ -31,7 +34,8 @@ class Use(Call, eq=False):
 
     `epoch`: its generation or member epoch; -1 if it has none. `error`: the code of the answer, or the first one of its
     partitions; None without an answer. `given`: the generation or member epoch in an accepted answer, if it gives one.
-    `instance`: the group.instance.id. `reason`: why it leaves (LeaveGroup 5). `session_ns`: its session timeout.
+    `instance`: the group.instance.id. `reason`: why it leaves (LeaveGroup 5). `session_ns`, `rebalance_ns`: its session
+    timeout and its rebalance timeout (JoinGroup). `is_unnamed`: it has a generation, and names no member.
     """
 
     error: int | None = None
@@ -39,6 +43,8 @@ class Use(Call, eq=False):
     instance: str | None = None
     reason: str = ""
     session_ns: int = 0
+    rebalance_ns: int = 0
+    is_unnamed: bool = False
 
     @property
     def refused(self) -> bool:
@@ -57,6 +63,7 @@ class Use(Call, eq=False):
     def story(self) -> str:
         """Return `OffsetCommit #6 (generation 1) was refused with ILLEGAL_GENERATION (packets 25, 26)`."""
         number = f" ({self.unit} {self.epoch})" if self.epoch >= 0 and self.api_key != JOIN_GROUP else ""
+        number = number.replace(")", ", no member id)") if self.is_unnamed else number
         if self.error:
             outcome = refused_with(self.error)
         elif self.given is not None and self.given >= 0:
@@ -76,6 +83,7 @@ def uses_of(request: Message, response: Message | None, connection: ConnectionFa
     use.instance = _text(asked, "group_instance_id") or _text(asked, "instance_id")
     use.error = _error(use, answered)
     use.session_ns = (_number(asked, "session_timeout_ms") or 0) * 1_000_000
+    use.rebalance_ns = max(_number(asked, "rebalance_timeout_ms") or 0, 0) * 1_000_000
     if use.error == 0:
         use.member_id = use.member_id or _text(answered, "member_id")
         use.given = _number(answered, "generation_id", "member_epoch")
@@ -85,7 +93,8 @@ def uses_of(request: Message, response: Message | None, connection: ConnectionFa
             use = read_as(Use, request, response, connection, -1)
             use.member_id, use.error = member.member_id, _error(use, answered)
             use.instance, use.reason = _text(member, "group_instance_id"), _text(member, "reason") or ""
-        if use.member_id or use.instance:
+        use.is_unnamed = not use.member_id and not use.instance and use.epoch >= 0 and use.api_key in UNNAMED
+        if use.member_id or use.instance or use.is_unnamed:
             yield use
 
 

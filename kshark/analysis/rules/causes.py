@@ -77,6 +77,7 @@ CAUSES: Final = {
     "expired": "the member sent no heartbeat for too long, and the group removed it",
     "not_yet_used": "the member had got a newer number, and had not used it yet: the request may have waited meanwhile",
     "rebalanced": "the group had rebalanced, and the member had not joined the new generation yet",
+    "not_rejoined": "the member did not join again within its rebalance timeout, and the group went on without it",
     "poll_too_late": "the application did not poll within max.poll.interval.ms, so the client had left the group",
     "two_processes": "two processes use this id at the same time, and take it from each other",
     "not_released": "the process before did not leave, and its session runs until its timeout",

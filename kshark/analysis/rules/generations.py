@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kshark.analysis.facts.argument import EXCHANGE, Argument, ProofNeeds, at_least
-from kshark.analysis.facts.bases import ANSWER_RECEIVED, AT_LEAST, NO_CONNECTION, Limit
+from kshark.analysis.facts.argument import EXCHANGE, Argument, ProofNeeds, at_least, refused_with
+from kshark.analysis.facts.bases import ANSWER_RECEIVED, AT_LEAST, NO_CONNECTION, Duration, Lasted, Limit
 from kshark.analysis.facts.generations import (
     FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
@@ -18,7 +18,7 @@ from kshark.analysis.rules.rule import CATCH_ALL, NOTES, Check, Rule
 from kshark.analysis.rules.triggers import OWN_GENERATION, OWN_INSTANCE, OWN_MEMBER_EPOCH, UNTESTED
 from kshark.analysis.states.generation.state import Using
 from kshark.analysis.states.tables import GENERATION
-from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP, OFFSET_COMMIT
+from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, JOIN_GROUP, OFFSET_COMMIT, SYNC_GROUP
 
 _VIOLATION_OR_NOTE: Final = ("violation", *NOTES)
 
@@ -53,7 +53,7 @@ def group_moved_on(situation: Using) -> Argument | None:
     step, moved = situation.step, situation.moved
     if step.error not in (ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID) or moved is None or moved.given is None:
         return None
-    if not 0 <= step.epoch < moved.given:
+    if step.is_unnamed or not 0 <= step.epoch < moved.given:
         return None
     return Argument(f"{moved.story} of another member; {step.story}", (moved, step), EXCHANGE, "rebalanced", noted=True)
 
@@ -69,13 +69,36 @@ def used_after_leaving(situation: Using) -> Argument | None:
     return Argument(f"{left.story}; {step.story}", (left, step), EXCHANGE, "left", noted=True)
 
 
+def not_rejoined(situation: Using) -> Argument | None:
+    """The member knew of a rebalance, did not join again, and the coordinator went on without it.
+
+    The coordinator waits for a member without instance id until its rebalance timeout, for clients of Kafka their
+    max.poll.interval.ms.
+    """
+    step, member, passed = situation.step, situation.member, situation.passed
+    informed, last, timeout_ns = member.informed, member.last, member.rebalance_ns
+    if step.error != UNKNOWN_MEMBER_ID or informed is None or last is None or passed is None or not timeout_ns:
+        return None
+    begun = min(informed, passed, key=lambda use: use.time_ns)
+    is_in_time = passed.end_ns - begun.time_ns < timeout_ns or informed.end > passed.end
+    if is_in_time or passed.end_ns - last.end_ns >= member.session_ns or member.left is not None or step.instance:
+        return None
+    text = (
+        f"{informed.story}; the member did not join again within its rebalance timeout of {timeout_ns / 1e9:g} s, and "
+        f"the group went on without it: {passed.story}; {step.story}"
+    )
+    grounds = (Lasted(step.connection.clock.durations, begun.sent, passed.ended, Duration.AT_LEAST, timeout_ns),)
+    return Argument(text, (informed, passed, step), EXCHANGE, "not_rejoined", noted=True, grounds=grounds)
+
+
 def session_over(situation: Using) -> Argument | None:
     """The member sent nothing for its session timeout. A paused process and an outage look the same."""
     step, last, session_ns = situation.step, situation.member.last, situation.member.session_ns
     if step.error != UNKNOWN_MEMBER_ID or last is None or not 0 < session_ns < step.time_ns - last.end_ns:
         return None
     silence = (step.time_ns - last.end_ns) / 1e9
-    text = f"{last.story}; nothing for {silence:.1f} s, with a session timeout of {session_ns / 1e9:g} s; {step.story}"
+    silent = f"no heartbeat or commit was accepted for {silence:.1f} s (session timeout {session_ns / 1e9:g} s)"
+    text = f"{last.story}; {silent}; {step.story}"
     grounds = (at_least(session_ns, last.ended, step),)
     return Argument(text, (last, step), EXCHANGE, "expired", noted=True, grounds=grounds)
 
@@ -127,6 +150,15 @@ def left_for_good(situation: Using) -> Argument | None:
         return None
     text = f"{step.here} of the static member {step.instance!r} left the group for good ({step.packets})"
     return Argument(text, (step,), EXCHANGE, "left_for_good", noted=True)
+
+
+def names_nobody(situation: Using) -> Argument | None:
+    """The request has a generation, but no member id."""
+    step = situation.step
+    if step.error != UNKNOWN_MEMBER_ID or not step.is_unnamed:
+        return None
+    text = f"{step.here} {refused_with(step.error)}: the request names no member ({step.packets})"
+    return Argument(text, (step,), EXCHANGE, noted=True)
 
 
 def not_explained(situation: Using) -> Argument:
@@ -185,7 +217,7 @@ ROWS: Final = (
     Rule(
         number=147,
         code="GENERATION_STALE",
-        text="A member uses a generation that is not the group's.",
+        text="A member uses a generation that is not the group's, or is not in the group any more.",
         act="used an older generation than it had used before, or the one of a group that it had left",
         weight=47,
         must="A commit, a heartbeat and a SyncGroup have the generation of the last JoinGroup answer.",
@@ -198,14 +230,29 @@ ROWS: Final = (
         source="Kafka: ClassicGroup.validateOffsetCommit",
         rests_on=(ANSWER_RECEIVED, AT_LEAST, Limit("SESSIONS")),
         verdicts=_VIOLATION_OR_NOTE,
-        causes=("stale", "not_yet_used", "rebalanced", "poll_too_late", "left", "expired"),
+        causes=("stale", "not_yet_used", "rebalanced", "poll_too_late", "left", "not_rejoined", "expired"),
         machine=GENERATION,
         checks=(
             Check(stale_generation, trigger=OWN_GENERATION, order=440),
             Check(used_after_leaving, trigger=UNTESTED, order=450),
+            Check(not_rejoined, trigger=UNTESTED, order=455),
             Check(session_over, trigger=UNTESTED, order=460),
             Check(group_moved_on, trigger=UNTESTED, order=470),
         ),
+    ),
+    Rule(
+        number=None,
+        code="MEMBER_UNNAMED",
+        text="A request of a classic group has a generation, and names no member.",
+        weight=40,
+        advice="Send the member id from the answer to JoinGroup.",
+        wrong="JoinGroup → 0, generation 1; Heartbeat generation 1, no member → 25",
+        right="JoinGroup → 0, generation 1; Heartbeat generation 1 → 0",
+        source="Kafka: GroupMetadataManager.validateClassicGroupHeartbeat",
+        blame=(),
+        verdicts=NOTES,
+        machine=GENERATION,
+        checks=(Check(names_nobody, trigger=UNTESTED, apis=(HEARTBEAT, SYNC_GROUP, OFFSET_COMMIT), order=480),),
     ),
     Rule(
         number=None,

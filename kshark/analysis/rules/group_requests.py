@@ -6,7 +6,7 @@ from typing import Final
 
 from kshark.analysis.facts.generations import UNKNOWN_MEMBER_ID
 from kshark.analysis.rules.rule import NOTES, Rule
-from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, OFFSET_COMMIT, SYNC_GROUP
+from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, OFFSET_COMMIT
 from kshark.conditions import ALWAYS, F, any_of
 
 _UNSUPPORTED_ASSIGNOR: Final = 112
@@ -45,21 +45,5 @@ ROWS: Final = (
         when=~(F("generation_id_or_member_epoch") >= 0) & (F("member_id") == ""),
         answer=any_of("topics.partitions", F("error_code") == UNKNOWN_MEMBER_ID),
         sentence="the group has members, and the request names none",
-    ),
-    Rule(
-        number=None,
-        code="MEMBER_UNNAMED",
-        text="A Heartbeat or SyncGroup of a classic group names no member.",
-        weight=40,
-        advice="Send the member id from the answer to JoinGroup.",
-        wrong="JoinGroup → 0, generation 1; Heartbeat generation 1, no member → 25",
-        right="JoinGroup → 0, generation 1; Heartbeat generation 1 → 0",
-        source="Kafka: GroupMetadataManager.validateClassicGroupHeartbeat",
-        blame=(),
-        verdicts=NOTES,
-        apis=(HEARTBEAT, SYNC_GROUP),
-        when=(F("member_id") == "") & ~F("group_instance_id").present(),
-        answer=F("error_code") == UNKNOWN_MEMBER_ID,
-        sentence="the request names no member",
     ),
 )

@@ -8,12 +8,13 @@ Source: Kafka: GroupMetadataManager (classicGroupJoin, prepareRebalance, complet
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from kshark import limits
 from kshark.analysis import Moment
 from kshark.api_keys import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, SYNC_GROUP
+from kshark.groups.expiry import ends_by
 from kshark.groups.rebalances.listing import Party, Rebalance, Trigger, Wait
 from kshark.groups.rebalances.protocol import Subscription, has_partitions, subscription_of
 from kshark.groups.rebalances.rows import NOTICED_NS, Event, Rows, first_of, longest_first, party_of, wait
@@ -37,6 +38,8 @@ _NUMBERS: Final = {OFFSET_COMMIT: "generation_id_or_member_epoch"}
 _TICK_NS: Final = 500_000_000
 #: A wait for nobody who is known is noted from this on.
 _LONG_NS: Final = 1_000_000_000
+#: A rebalance timeout that is not known.
+_LONGEST_MS: Final = 1 << 31
 #: Members that left, whose connection may show that they come back.
 _LEFT: Final = 64
 
@@ -61,7 +64,8 @@ class _Round:
     `announced`: the first refusal that shows it. `informed`: the members that were refused. `pending`: new members that
     were given an id, with their session timeouts in ns. `waiting`: joins that the capture shows no answer of,
     and `unanswered` those of them that may have begun it.
-    `adopted`: the generation is older than the capture. `emptied`: the last member left.
+    `adopted`: the generation is older than the capture. `emptied`: the last member left, or its session expired:
+    `ended` has the times of these ends, which are inferred.
     """
 
     before: _Generation = field(default_factory=_Generation)
@@ -80,6 +84,7 @@ class _Round:
     last_synced: Moment | None = None
     adopted: bool = False
     emptied: Moment | None = None
+    ended: dict[str, int] = field(default_factory=dict)
     cooperative: bool = False
     row: Rebalance | None = None
     #: The time of the last generation before it.
@@ -125,16 +130,20 @@ class ClassicRebalances:
         if member_id in self._heard:
             self._heard[member_id] = at
 
-    def lasting(self, group: Group) -> Rebalance | None:
-        """Return the rebalance that is not over; None if there is none."""
+    def lasting(self, table: GroupTable, group: Group, now: Moment) -> Rebalance | None:
+        """Return the rebalance that no packet ends, by what is known now; None if there is none."""
         one = self._round
-        return self._row(group, one) if one.row is None and one.is_begun and not one.adopted else None
+        if one.row is not None or not one.is_begun or one.adopted:
+            return None
+        ended = self._all_expired(table, group, one, now)
+        return self._row(group, replace(one, ended=ended) if ended else one)
 
     # -- requests
 
     def _join(self, table: GroupTable, group: Group, exchange: GroupExchange) -> None:
         request, answer, error = exchange.request, exchange.answer, exchange.error
         member_id = getattr(answer, "member_id", None) or request.member_id
+        self._end_expired(table, group, exchange.since)
         if len(self._round.after.members) + len(self._round.waiting) >= limits.REBALANCING:
             return
         if answer is None:
@@ -314,13 +323,40 @@ class ClassicRebalances:
             one.row = self._row(group, one)
             self._rows.add(one.row)
 
+    def _end_expired(self, table: GroupTable, group: Group, since: Moment) -> None:
+        """End a rebalance, before a request, if the sessions of all members expired that it waited for."""
+        one = self._round
+        ended = self._all_expired(table, group, one, since) if one.is_begun else {}
+        if ended and max(ended.values()) <= since.time_ns:
+            one.ended, one.emptied = ended, Moment(since.packet, max(ended.values()))
+
+    def _all_expired(self, table: GroupTable, group: Group, one: _Round, now: Moment) -> dict[str, int]:
+        """Return when each member was out that did not leave, if nobody is in the group any more; else nothing.
+
+        The coordinator waits for a dynamic member until the rebalance timeout at most.
+        """
+        awaited = one.before.members.keys() - one.left.keys()
+        is_joined = one.joins or one.waiting or one.answered is not None or one.emptied is not None
+        if is_joined or not awaited or not one.before.is_full:
+            return {}
+        ends = ends_by(table, group, now)
+        if not awaited <= ends.keys():
+            return {}
+        timeouts = [group.life(it).rebalance_ms for it in one.before.members]
+        latest_ns = self._began(group, one)[0].since.time_ns + max(it or _LONGEST_MS for it in timeouts) * 1_000_000
+        ended = {it: ends[it] if one.before.members[it].instance_id else min(ends[it], latest_ns) for it in awaited}
+        is_pending = any(at.time_ns + timeout_ns > max(ended.values()) for at, timeout_ns in one.pending.values())
+        return {} if is_pending else ended
+
     def _row(self, group: Group, one: _Round) -> Rebalance:
         begun, others = self._began(group, one)
         until = one.emptied or one.last_synced
+        if one.ended:
+            until = Moment(0, max(begun.since.time_ns, *one.ended.values()))
         return Rebalance(
             begun.since.packet,
             begun.since.time_ns,
-            None if until is None else until.packet,
+            None if until is None or one.ended else until.packet,
             None if until is None else until.time_ns,
             one.before.number,
             one.number,
@@ -332,6 +368,7 @@ class ClassicRebalances:
             members=len(one.after.members),
             waited_for=longest_first([*self._waits(group, one, begun)]),
             stood_still_ns=self._stood_still(group, one, begun, until),
+            is_end_inferred=bool(one.ended),
         )
 
     def _began(self, group: Group, one: _Round) -> tuple[Event, int]:
@@ -405,8 +442,12 @@ class ClassicRebalances:
 
     def _waits(self, group: Group, one: _Round, begun: Event) -> Iterator[Wait]:
         """Yield what the coordinator waited for: joins, then the leader's assignment."""
-        triggered = begun.by.member_id if begun.by is not None else None
-        if one.emptied is not None:
+        triggered, since = begun.by.member_id if begun.by is not None else None, begun.since
+        for member_id, end_ns in one.ended.items():
+            if member_id != triggered and end_ns > since.time_ns:
+                member = one.before.members[member_id]
+                yield Wait("never_joined", member, since.packet, since.time_ns, None, end_ns)
+        if one.emptied is not None or one.ended:
             return
         last_id = max(one.asked, key=lambda it: one.asked[it].time_ns, default=None)
         last = begun.since if last_id is None else one.asked[last_id]
@@ -440,7 +481,7 @@ class ClassicRebalances:
 
     def _stood_still(self, group: Group, one: _Round, begun: Event, until: Moment | None) -> int | None:
         """Return the longest time for which the partitions of a member had none; None if that is unknown."""
-        if until is None or one.emptied is not None:
+        if until is None or one.emptied is not None or one.ended:
             return None
         stops = []
         for member_id in one.before.owners:

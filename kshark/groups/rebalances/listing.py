@@ -43,7 +43,8 @@ class Party(msgspec.Struct, frozen=True):
 
 
 class Wait(msgspec.Struct, omit_defaults=True):
-    """A member for which a rebalance waited, from a packet to a packet (null: until the end). `member` is null if the
+    """A member for which a rebalance waited, from a packet to a packet (null: until the end; with `until_ns`, until its
+    session expired about then, which no packet shows). `member` is null if the
     wait was for no member that is known. `partitions`: those that it has not given up, by topic id."""
 
     why: Waiting
@@ -57,14 +58,15 @@ class Wait(msgspec.Struct, omit_defaults=True):
 
 class Rebalance(msgspec.Struct):
     """One rebalance, from the packet that shows its trigger to the packet with the last member's assignment (null: the
-    next one began before, or it lasted when the capture ended).
+    next one began before, it lasted when the capture ended, or no packet shows its end).
 
     `before`, `after`: the generations or group epochs; null: unknown, or none. `by`: the member that triggered it, and
     `reason` its own words. `others`: further members that joined, left or changed meanwhile. `returned_ns`: a member
     that left joined again on the same connection: its process went on. `is_lossy`: bytes were lost since the last
     generation, so that another request may have been the first. `members`: the number of members with the new
     generation or epoch. `waited_for`: the longest wait first. `stood_still_ns`: how long partitions that had a member
-    had none, at the most; null: unknown, or none did.
+    had none, at the most; null: unknown, or none did. `is_end_inferred`: the sessions of all members that it waited for
+    expired, the last one about `until_ns`, and the group is empty.
     """
 
     packet: int
@@ -82,3 +84,4 @@ class Rebalance(msgspec.Struct):
     members: int = 0
     waited_for: list[Wait] = []
     stood_still_ns: int | None = None
+    is_end_inferred: bool = False

@@ -67,9 +67,9 @@ def wait_of(wait: Wait) -> str:
     """Return for whom a rebalance waited: `c1, the last to join`."""
     if wait.why == "never_joined" and wait.member is None:
         return "nobody that is captured"
-    words = (
-        "{}, which has not joined so far" if wait.why == "never_joined" and wait.until_ns is None else _WAITS[wait.why]
-    )
+    words = _WAITS[wait.why]
+    if wait.why == "never_joined" and wait.until_packet is None:
+        words = "{}, which has not joined so far" if wait.until_ns is None else "{}, until it was removed"
     name = words.format(party_name(wait.member, address=False))
     if wait.partitions is not None:
         count = sum(len(numbers) for numbers in wait.partitions.values())

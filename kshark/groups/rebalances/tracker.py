@@ -62,7 +62,9 @@ class Rebalances:
         followed = self._groups.get(group.group_id)
         return [] if followed is None else [*followed.rows.since(count)]
 
-    def lasting(self, group: Group) -> Rebalance | None:
-        """Return the rebalance that is not over; None if there is none."""
+    def lasting(self, table: GroupTable, group: Group, now: Moment) -> Rebalance | None:
+        """Return the rebalance that no packet ends, by what is known now; None if there is none."""
         followed = self._groups.get(group.group_id)
-        return None if followed is None else followed.classic.lasting(group) or followed.epochs.lasting(group)
+        if followed is None:
+            return None
+        return followed.classic.lasting(table, group, now) or followed.epochs.lasting(group)

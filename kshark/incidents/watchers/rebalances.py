@@ -293,20 +293,18 @@ class Rebalancing(SeriesWatcher):
         for group in self._followed.values():
             if group.storm is not None:
                 yield _stormy(group.key[1], group.storm)
-        now_ns = self.scene.now.time_ns
-        for key, row in self._groups.rebalancing():
+        for group_id in [*self._beats]:
+            self._flush(group_id)
+        now = self.scene.now
+        for key, row in self._groups.rebalancing(Moment(now.packet, now.time_ns)):
             group_of = self._followed.get(key)
-            if (
-                group_of is not None
-                and row.until_ns is None
-                and now_ns - row.time_ns >= _LONG_NS
-                and self._waits(key, row)
-            ):
+            if group_of is None or not self._waits(key, row):
+                continue
+            is_lasting = row.until_ns is None and now.time_ns - row.time_ns >= _LONG_NS
+            if is_lasting or (row.is_end_inferred and self._is_long(key, row)):
                 yield self._rebalance(group_of, row)
 
     def close(self) -> Iterable[Incident]:
-        for group_id in [*self._beats]:
-            self._flush(group_id)
         yield from self.lasting()
 
     # -- rebalances that take long
@@ -317,23 +315,29 @@ class Rebalancing(SeriesWatcher):
         return is_waiting and row.trigger != "unknown" and not row.is_lossy
 
     def _is_long(self, key: GroupKey, row: Rebalance) -> bool:
-        if row.until_ns is None or row.after is None or not self._waits(key, row):
+        is_over = row.until_ns is not None and (row.after is not None or row.is_end_inferred)
+        if not is_over or row.until_ns is None or not self._waits(key, row):
             return False
         return max(row.until_ns - row.time_ns, row.stood_still_ns or 0) >= _LONG_NS
 
     def _rebalance(self, group: _Group, row: Rebalance) -> Incident:
         sender, since = group.sender(row), PacketTime(row.packet, row.time_ns)
-        until = None if row.until_ns is None or row.until_packet is None else PacketTime(row.until_packet, row.until_ns)
-        end_ns = self.scene.now.time_ns if until is None else until.time_ns
-        parts = [f"group {group.key[1]} rebalanced for {seconds(end_ns - row.time_ns)}, {span(since, until)}"]
+        until, about, end_ns = None, "", self.scene.now.time_ns
+        if row.until_ns is not None:
+            about = "about " * row.is_end_inferred
+            until = PacketTime(self.scene.now.packet if row.until_packet is None else row.until_packet, row.until_ns)
+            end_ns = row.until_ns
+        took = f"{about}{seconds(end_ns - row.time_ns)}"
+        parts = [f"group {group.key[1]} rebalanced for {took}, {span(since, until, is_inferred=row.is_end_inferred)}"]
         parts.append(f"because {_said(row)}")
         if row.waited_for:
             longest = row.waited_for[0]
             waited_ns = (end_ns if longest.until_ns is None else longest.until_ns) - longest.time_ns
-            parts.append(f"it waited for {wait_of(longest)}, for {seconds(waited_ns)}")
+            parts.append(f"it waited for {wait_of(longest)}, for {about}{seconds(waited_ns)}")
         if row.stood_still_ns:
             parts.append(f"partitions stood still for {seconds(row.stood_still_ns)}")
-        grounds = (self.scene.lasted(_LONG_NS, since, until),) if end_ns - row.time_ns >= _LONG_NS else ()
+        shown = None if row.is_end_inferred else until
+        grounds = (self.scene.lasted(_LONG_NS, since, shown),) if end_ns - row.time_ns >= _LONG_NS else ()
         return Incident(
             REBALANCE,
             since,
@@ -345,6 +349,7 @@ class Rebalancing(SeriesWatcher):
             cause=row.trigger,
             client_id=None if row.by is None else row.by.client_id,
             grounds=grounds,
+            is_end_inferred=row.is_end_inferred,
         )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from tests.analysis.rules.promises.generations import (
     FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
+    REBALANCE_IN_PROGRESS,
     STALE_MEMBER_EPOCH,
     a_generation_is_used_again_after_a_newer_one,
     classic,
+    goes_on_without,
 )
-from tests.analysis.talks import FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND, codes
-from tests.conversation import Conversation, Member, findings, note, unheard
+from tests.analysis.talks import FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, codes
+from tests.conversation import Conversation, Member, Thinned, findings, note, unheard
 
 
 def test_right_generations_are_no_findings() -> None:
@@ -41,6 +43,65 @@ def test_other_partitions_of_a_commit_may_be_refused() -> None:
     a.join_group(1)
     a.commit(1).committed(3)
     assert findings(talk) == []
+
+
+def causes(talk: Conversation | Thinned) -> list[tuple[str, str, str | None]]:
+    return [(it.code, it.verdict, it.cause) for it in findings(talk)]
+
+
+def test_a_group_that_went_on_earlier_does_not_prove_why_a_member_is_out() -> None:
+    talk = Conversation()
+    a, b = classic(talk, "a"), classic(talk, "b", "10.0.0.2")
+    goes_on_without(talk, a, b, seconds=4)
+    a.commit(1).committed(UNKNOWN_MEMBER_ID)
+    assert causes(talk) == [("GENERATION_STALE", "note", "rebalanced")]
+
+
+def test_a_member_whose_session_ran_out_did_not_only_miss_a_rebalance() -> None:
+    talk = Conversation()
+    a, b = classic(talk, "a"), classic(talk, "b", "10.0.0.2")
+    a.joining(rebalance_ms=6000).joined(1, "a")
+    joining = b.joining()
+    a.classic_heartbeat(1).answered(REBALANCE_IN_PROGRESS)
+    talk.pause(11)
+    joining.joined(2, "b")
+    a.commit(1).committed(UNKNOWN_MEMBER_ID)
+    assert causes(talk) == [("GENERATION_STALE", "note", "expired")]
+
+
+def test_refused_heartbeats_of_a_rebalance_keep_a_session() -> None:
+    talk = Conversation()
+    a = classic(talk, "a")
+    a.join_group(1)
+    for _ in range(6):
+        talk.pause(2)
+        a.classic_heartbeat(1).answered(REBALANCE_IN_PROGRESS)
+    a.commit(1).committed(UNKNOWN_MEMBER_ID)
+    assert causes(talk) == [("GENERATION_REFUSED", "unknown", "unknown")]
+
+
+def test_lost_packets_of_a_member_that_did_not_join_again_prove_nothing() -> None:
+    talk = Conversation()
+    a, b = classic(talk, "a"), classic(talk, "b", "10.0.0.2")
+    goes_on_without(talk, a, b)
+    late = a.commit(1).committed(UNKNOWN_MEMBER_ID)
+    for index, asked in enumerate(talk.exchanges[3:-1], 3):
+        if asked.connection is a.connection:
+            thinned = talk.without_packets(asked.packets)
+            assert ("GENERATION_STALE", "note", "not_rejoined") not in causes(thinned), index
+    assert late.packets
+
+
+def test_a_connection_of_two_members_does_not_tell_whose_a_request_without_a_member_is() -> None:
+    talk = Conversation()
+    a = classic(talk, "a")
+    b = Member(a.connection, "g", "b")
+    for _ in range(2):
+        a.join_group(1)
+        b.join_group(1)
+    talk.pause(11)
+    Member(a.connection, "g", "").classic_heartbeat(1).answered(UNKNOWN_MEMBER_ID)
+    assert causes(talk) == [("MEMBER_UNNAMED", "note", None)]
 
 
 def test_a_commit_without_a_member_is_of_no_generation() -> None:

@@ -5,23 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kshark.analysis.facts.calls import Call
-from kshark.analysis.facts.generations import FENCED_INSTANCE_ID, Use
+from kshark.analysis.facts.generations import FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, Use
 from kshark.analysis.facts.known import ALWAYS, NOTHING_HIDDEN, Known
 from kshark.analysis.facts.machine import StepType
 from kshark.analysis.states.tables.member import GENERATION
-from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, LEAVE_GROUP
+from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP
 
 
 @dataclass(slots=True, eq=False)
 class Numbered:
-    """A member: the answer that gave it its newest number, its first request with that, its last accepted request, and
-    the one that left."""
+    """A member: the answer that gave it its newest number, its first request with that, its last request that kept its
+    session, and the one that left. `informed`: the first answer since its last JoinGroup by which it knows of a
+    rebalance."""
 
     newest: Use | None = None
     adopted: Use | None = None
     last: Use | None = None
     left: Use | None = None
+    informed: Use | None = None
     session_ns: int = 0
+    rebalance_ns: int = 0
 
     def remember(self, use: Use) -> None:
         if self.newest is not None:
@@ -30,6 +33,12 @@ class Numbered:
             if self.adopted is None and use.epoch == self.newest.given and use.packet > self.newest.end:
                 self.adopted = use
         self.session_ns = use.session_ns or self.session_ns
+        self.rebalance_ns = use.rebalance_ns or self.rebalance_ns
+        if use.api_key == JOIN_GROUP:
+            self.informed = None
+        elif use.error == REBALANCE_IN_PROGRESS:
+            self.informed = self.informed or use
+            self.last = use if use.api_key == HEARTBEAT else self.last
         if use.error != 0:
             return
         if use.api_key == LEAVE_GROUP or (use.api_key == CONSUMER_GROUP_HEARTBEAT and use.epoch < 0):
@@ -61,13 +70,15 @@ class Instance:
 class Using:
     """A situation: a request of a member, the member, and the instance id before it.
 
-    `moved`: the answer that gave another member of the group a newer generation.
+    `moved`: the last answer that gave another member of the group a newer generation. `passed`: the first one that gave
+    a newer generation than the request has.
     """
 
     step: Use
     member: Numbered
     instance: Instance | None
     moved: Use | None
+    passed: Use | None
 
     @property
     def call(self) -> Call:

@@ -7,6 +7,7 @@ from tests.analysis.talks import UNKNOWN_MEMBER_ID, left
 from tests.conversation import Conversation, Member, note, unknown, violation
 
 ILLEGAL_GENERATION = 22
+REBALANCE_IN_PROGRESS = 27
 FENCED_INSTANCE_ID = 82
 UNRELEASED_INSTANCE_ID = 111
 STALE_MEMBER_EPOCH = 113
@@ -93,6 +94,46 @@ def a_classic_member_is_silent_for_too_long() -> Said:
     a.join_group(1)
     talk.pause(11)
     late = a.classic_heartbeat(1).answered(UNKNOWN_MEMBER_ID)
+    return talk, [note("GENERATION_STALE", late, cause="expired")]
+
+
+def goes_on_without(talk: Conversation, a: Member, b: Member, seconds: int = 6) -> None:
+    """Member a, with a rebalance timeout of 6 s, knows that b joins, and does not join again. Its heartbeats go on."""
+    a.joining(rebalance_ms=6000).joined(1, "a")
+    joining = b.joining()
+    for _ in range(seconds):
+        a.classic_heartbeat(1).answered(REBALANCE_IN_PROGRESS)
+        talk.pause(1)
+    joining.joined(2, "b")
+
+
+@promise
+def a_classic_member_does_not_join_again_in_time() -> Said:
+    talk = Conversation()
+    a, b = classic(talk, "a"), classic(talk, "b", "10.0.0.2")
+    goes_on_without(talk, a, b)
+    talk.pause(30)
+    late = a.commit(1).committed(UNKNOWN_MEMBER_ID)
+    return talk, [note("GENERATION_STALE", late, cause="not_rejoined")]
+
+
+@promise
+def a_client_that_forgot_its_member_id_was_removed() -> Said:
+    """As librdkafka does after max.poll.interval.ms."""
+    talk = Conversation()
+    a, b = classic(talk, "a"), classic(talk, "b", "10.0.0.2")
+    goes_on_without(talk, a, b)
+    late = Member(a.connection, "g", "").commit(1).committed(UNKNOWN_MEMBER_ID)
+    return talk, [note("GENERATION_STALE", late, cause="not_rejoined")]
+
+
+@promise
+def a_client_that_was_silent_for_too_long_has_forgotten_its_member_id() -> Said:
+    talk = Conversation()
+    a = classic(talk, "a")
+    a.join_group(1)
+    talk.pause(11)
+    late = Member(a.connection, "g", "").classic_heartbeat(1).answered(UNKNOWN_MEMBER_ID)
     return talk, [note("GENERATION_STALE", late, cause="expired")]
 
 
