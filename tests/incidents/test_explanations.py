@@ -113,7 +113,7 @@ OVERDUE = replace(LATE, code="REQUEST_OVERDUE", verdict="note", blame="unknown",
 
 @pytest.mark.parametrize(("until", "since", "fits"), [(50, 40, True), (None, 40, True), (50, 51, False)])
 def test_what_explains_an_incident_may_begin_while_it_lasts(*, until: int | None, since: int, fits: bool) -> None:
-    lasting = replace(OVERDUE, until_packet=until)
+    lasting = replace(OVERDUE, until_packet=until, until_ns=until)
     assert (by_outage(lasting, since).event_code == "NETWORK_OUTAGE") == fits
 
 
