@@ -43,7 +43,8 @@ def test_the_evidence_gives_the_same_finding(kshark: Run, path: Path, tmp_path: 
         finding = line["finding"]
         assert line["evidence"]["reproduces"], f"{case.name} does not give its finding"
         again = {result_of(it) for it in face.check(case / f"{case.name}.pcapng") if it.code == finding["code"]}
-        (original,) = [it for it in proved if it[0] == finding["code"] and proved[it].packet == finding["packet"]][:1]
+        same = (finding["code"], finding["verdict"], finding["cause"], finding["packet"])
+        (original,) = [it for it in proved if (it[0], it[1], it[3], proved[it].packet) == same][:1]
         assert original in again
         seen.add((finding["code"], finding["verdict"], finding["cause"]))
     assert {(it[0], it[1], it[3]) for it in proved if it[1] != "note"} <= seen

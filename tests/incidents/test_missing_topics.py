@@ -51,7 +51,7 @@ def test_a_client_asks_for_a_topic_that_is_not_there() -> None:
     asked = asks(talk, a, "ordesr", 9)
     metadata(talk.connection(host="10.0.0.7"), ("orders", 0, TOPIC), ("payments", 0, NO_ID))
     (found,) = missing(talk)
-    assert found == note("TOPIC_MISSING", asked[0], "missing")
+    assert found == note("TOPIC_MISSING", asked[0], "no_such_topic")
     assert found.until_packet == asked[-1].packet
     who = "client p1 (10.0.0.3) asked broker 10.0.0.9:9092"
     assert f"{who} for topic ordesr: the cluster has no such topic; 9 times" in found.argument

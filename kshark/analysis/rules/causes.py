@@ -127,6 +127,9 @@ CAUSES: Final = {
     "queue_missing": "the topic of the dead-letter queue does not exist",
     "queue_not_enabled": "errors.deadletterqueue.group.enable of the dead-letter queue is false",
     "queue_not_written": "the leader wrote nothing to the dead-letter queue",
+    # Why Metadata does not find a topic.
+    "no_such_topic": "the cluster has no topic with this name",
+    "invalid_name": "no topic may have this name",
     # Why a single request was refused.
     "invalid_member_id": "brokers do not accept this member id",
     # Why a group refuses a member's protocol (and above: other_type).

@@ -22,7 +22,7 @@ _TIMES: Final = 5
 _LASTED_NS: Final = 1_000_000_000
 INVALID_NAME: Final = "invalid_name"
 _WHY: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ("missing", "the cluster has no such topic"),
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ("no_such_topic", "the cluster has no such topic"),
     ErrorCode.INVALID_TOPIC_EXCEPTION: (INVALID_NAME, "no topic may have that name"),
 }
 
@@ -33,7 +33,7 @@ TOPIC_MISSING: Final = Rule(
     source="Kafka: KafkaApis.handleTopicMetadataRequest, Topic.validate",
     blame=(),
     verdicts=NOTES,
-    causes=("missing", INVALID_NAME),
+    causes=("no_such_topic", INVALID_NAME),
     must="The topics that a client uses exist.",
     advice="Correct the topic's name in the client, or create the topic (kafka-topics --create): brokers create topics "
     "that are asked for only with auto.create.topics.enable. A name has at most 249 of the characters a-z, A-Z, 0-9, "

@@ -80,7 +80,7 @@ def rows(talk: Conversation) -> list[tuple[str, int, object, int | None, str]]:
     """Of every session: API, epoch, what was expected, error, outcome."""
     found = []
     for session in sessions(talk, steps=True):
-        assert session.steps is not msgspec.UNSET
+        assert session.steps is not None
         found += [(row.api, row.epoch, row.expected, row.error_code, row.outcome) for row in session.steps]
     return found
 
@@ -128,7 +128,7 @@ def test_the_row_of_a_fetch_that_was_overtaken() -> None:
 def test_without_steps_there_are_no_rows() -> None:
     talk = Conversation()
     opened(talk, 2)
-    assert sessions(talk)[0].steps is msgspec.UNSET
+    assert sessions(talk)[0].steps is None
 
 
 def test_a_session_is_replaced_by_the_next() -> None:
