@@ -104,7 +104,8 @@ class Explanations:
         first = min([finding.packet, *(packet for packet in map(_first, finding.witness) if packet is not None)])
         last = finding.packet
         if finding.code in _INCIDENTS:
-            last = _END if finding.until_ns is None else max(last, finding.until_packet or 0)
+            is_lasting = finding.until_packet is None and not isinstance(finding.until_ns, int)
+            last = _END if is_lasting else max(last, finding.until_packet or 0)
         at = bisect_right(explanations, last, key=lambda it: it.since)
         while at and reach[at - 1] >= first:
             at -= 1
