@@ -328,8 +328,8 @@ class Rebalancing(SeriesWatcher):
             until = PacketTime(self.scene.now.packet if row.until_packet is None else row.until_packet, row.until_ns)
             end_ns = row.until_ns
         took = f"{about}{seconds(end_ns - row.time_ns)}"
-        parts = [f"group {group.key[1]} rebalanced for {took}, {span(since, until, is_inferred=row.is_end_inferred)}"]
-        parts.append(f"because {_said(row)}")
+        when = span(since, until, is_inferred=row.is_end_inferred)
+        parts = [f"group {group.key[1]} rebalanced for {took}, {when}, because {_said(row)}"]
         if row.waited_for:
             longest = row.waited_for[0]
             waited_ns = (end_ns if longest.until_ns is None else longest.until_ns) - longest.time_ns
