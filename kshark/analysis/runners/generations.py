@@ -41,7 +41,7 @@ class GenerationRunner:
     def __init__(self, book: RuleBook, counter: CoverageCounter | None = None) -> None:
         self.apis: Final = GENERATION.apis
         self._runner = Runner(book, counter)
-        self._members: Recent[tuple[int, str | None, str | None], Numbered] = Recent(Numbered, "SESSIONS")
+        self._members: Recent[tuple[int, str | None, str | None, str | None], Numbered] = Recent(Numbered, "SESSIONS")
         self._instances: Recent[tuple[int, str | None, str], Instance] = Recent(Instance, "SESSIONS")
         #: By group, the first answer that gave each of the last generations, and the last answer that gave one.
         self._groups: Recent[tuple[int, str | None], dict[int, Use]] = Recent(dict, "SESSIONS")
@@ -57,7 +57,10 @@ class GenerationRunner:
         for use in uses_of(request, response, connection):
             cluster = 0 if connection.broker is None else connection.broker.cluster
             self._name(use, connection)
-            member = self._members.of((cluster, use.group_id, use.member_id)) if use.member_id else Numbered()
+            # A static member may name its instance id alone.
+            instance_id = None if use.member_id else use.instance
+            is_known = use.member_id or instance_id
+            member = self._members.of((cluster, use.group_id, use.member_id, instance_id)) if is_known else Numbered()
             instance = self._instances.of((cluster, use.group_id, use.instance)) if use.instance else None
             given, last = self._groups.of((cluster, use.group_id)), self._moved.of((cluster, use.group_id))
             moved = last[0] if last and last[0].member_id != use.member_id else None

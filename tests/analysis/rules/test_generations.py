@@ -92,6 +92,16 @@ def test_lost_packets_of_a_member_that_did_not_join_again_prove_nothing() -> Non
     assert late.packets
 
 
+def test_a_static_member_that_names_its_instance_id_alone_had_left() -> None:
+    talk = Conversation()
+    a = Member(talk.connection(), "g", "")
+    leaving = {"members": [{"member_id": "", "group_instance_id": "i"}], "group_id": "g"}
+    a.connection.ask(13, "LeaveGroup", 3, leaving).answered(members=[{**leaving["members"][0], "error_code": 0}])
+    a.classic_heartbeat(1, instance="i").answered(UNKNOWN_MEMBER_ID)
+    a.classic_heartbeat(1, instance="j").answered(UNKNOWN_MEMBER_ID)
+    assert causes(talk) == [("GENERATION_STALE", "note", "left"), ("GENERATION_REFUSED", "unknown", "unknown")]
+
+
 def test_a_connection_of_two_members_does_not_tell_whose_a_request_without_a_member_is() -> None:
     talk = Conversation()
     a = classic(talk, "a")
