@@ -85,9 +85,7 @@ def judged(items: Iterable[Item]) -> tuple[list[Finding], list[tuple[int | None,
 
 def without_explanation(findings: Iterable[Finding]) -> list[Finding]:
     """The findings without the incident that explains them: that may become known after they are returned."""
-    return in_packet_order(
-        msgspec.structs.replace(finding, event_code=msgspec.UNSET, event_packet=msgspec.UNSET) for finding in findings
-    )
+    return in_packet_order(msgspec.structs.replace(finding, event_code=None, event_packet=None) for finding in findings)
 
 
 class Running:
