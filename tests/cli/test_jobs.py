@@ -255,6 +255,13 @@ def test_results_and_output_come_in_order(
     assert said.err == "".join(f"said {item}\n" for item in range(9))
 
 
+def test_a_process_works_on_several_items() -> None:
+    """Thus it imports and compiles once."""
+    pids = [*in_processes(lambda item: os.getpid(), [(str(item), item) for item in range(20)], 3, forks=True)]
+    assert len(pids) == 20
+    assert len({*pids}) <= 3
+
+
 def test_whoever_needs_no_more_ends_the_processes() -> None:
     results = in_processes(time.sleep, [("short", 0.0), ("long", 600.0)], 2, forks=True)
     assert next(results) is None
