@@ -30,7 +30,7 @@ from kshark.diff.profile import (
 )
 from kshark.error_names import ERROR_NAMES
 from kshark.incidents import ROWS
-from kshark.output.catalogue import CODES
+from kshark.output.catalogue import CODES, weight_of
 from kshark.registry import Registry
 from kshark.units import number, shortened
 
@@ -343,7 +343,7 @@ def _finding(
         code=code,
         cause=cause,
         packet=seen[0].packet if seen else None,
-        weight=getattr(rule, "weight", 0),
+        weight=weight_of(code),
         example=seen[0].argument if seen and kind == "event" else "",
     )
 

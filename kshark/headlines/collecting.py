@@ -19,7 +19,7 @@ from kshark.headlines.headline import Headline
 from kshark.headlines.hurts import OfMember, hurts, kept_waiting
 from kshark.headlines.lost import Lost, lost_sessions
 from kshark.model import Finding
-from kshark.output.catalogue import CODES, parties, weight_of
+from kshark.output.catalogue import CODES, advice_of, parties, weight_of
 from kshark.units import counted, duration, number
 
 #: Violations of this weight have a headline of their own, whatever else their client does.
@@ -262,7 +262,7 @@ def _headline(kind: str, text: str, sort: Sort, alike: Alike, more: Counter[str]
     return Headline(
         kind,  # type: ignore[arg-type]
         text,
-        ADVICE.get(sort.cause or "", entry.advice),
+        advice_of(sort.code, sort.cause),
         sort.code,
         sort.verdict,
         sort.blame,

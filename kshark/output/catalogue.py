@@ -7,6 +7,7 @@ from typing import Final
 
 from kshark.analysis import RULES, Rule
 from kshark.analysis.rules import BOOK
+from kshark.analysis.rules.causes import ADVICE
 from kshark.anomaly import CATALOGUE, Entry
 from kshark.errors import UsageError, close_to
 from kshark.incidents import ROWS
@@ -45,6 +46,12 @@ def parties(code: str, blame: str) -> Sequence[str]:
 def weight_of(code: str) -> int:
     """Return how much a rule matters; 0 for other codes."""
     return getattr(CODES.get(code), "weight", 0)
+
+
+def advice_of(code: str, cause: str | None) -> str:
+    """Return what to do about findings of a code and a cause; empty for an unknown code."""
+    entry = CODES.get(code)
+    return ADVICE.get(cause or "", "" if entry is None else entry.advice)
 
 
 def number_of(entry: Entry | Rule) -> int | None:

@@ -11,12 +11,12 @@ from kshark import __version__, limits
 from kshark.analysis import ShareSession
 from kshark.analysis.results.statistics import counts_of
 from kshark.anomaly import CATALOGUE
+from kshark.output.catalogue import advice_of
 from kshark.registry import Registry
 from kshark.releases import releases_offering
 from kshark.report import facts
 from kshark.report.collected import CapturedFinding, Collected, Kind, Member, Server
 from kshark.report.names import base_names
-from kshark.report.words import advice_of
 from kshark.tables.capture_summary import CaptureSummary
 
 #: Verdicts in the order of the report.

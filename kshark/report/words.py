@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kshark.analysis import REASONS
-from kshark.analysis.rules.causes import ADVICE
 from kshark.output.catalogue import CODES, parties
 from kshark.report.facts import Capture, FindingKind, Report, Verdicts
 from kshark.units import counted, number, safe, shortened, size
@@ -214,12 +213,6 @@ def meaning_of(kind: FindingKind) -> str:
         return _ENDED[kind.cause]
     entry = CODES.get(kind.code)
     return entry.text if entry is not None else kind.code
-
-
-def advice_of(code: str, cause: str | None) -> str:
-    """Return what to do about findings of a code and a cause."""
-    entry = CODES.get(code)
-    return ADVICE.get(cause or "", "" if entry is None else entry.advice)
 
 
 def _reasons(report: Report) -> list[str]:

@@ -103,13 +103,19 @@ def shared(talk: Conversation) -> tuple[Member, Member]:
     return a, b
 
 
-def test_partitions_of_a_killed_member_of_a_share_group_are_assigned_to_another() -> None:
-    talk = Conversation()
+def inherits(talk: Conversation) -> Member:
+    """The other member of `shared` gets the partitions of the killed one; returns it."""
     a, _ = shared(talk)
     for _ in range(10):
         talk.pause(5)
         a.heartbeat(2).given(2)
     a.heartbeat(2).given(3, assignment=handed(0, 1, 2))
+    return a
+
+
+def test_partitions_of_a_killed_member_of_a_share_group_are_assigned_to_another() -> None:
+    talk = Conversation()
+    a = inherits(talk)
     a.heartbeat(3).given(3)
     assert (ends(talk), proof(talk, "b")) == ({"a": (True, None), "b": (False, "expired")}, "assigned_to_others")
     for number, _ in talk.packets():
@@ -512,13 +518,13 @@ def in_two(talk: Conversation) -> tuple[Classic, Classic]:
 
 
 def goes_on_without(talk: Conversation, a: Classic, b: Classic, seconds: int) -> None:
-    """Member a knows that b joins, and goes on with its heartbeats alone."""
+    """Member a knows that b joins, and sends heartbeats, but no JoinGroup."""
     joining = b.join()
     for _ in range(seconds):
         a.beats(1, 27)
         talk.pause(1)
-    told = [{"member_id": "b", "group_instance_id": None, "metadata": b""}]
-    joining.answered(generation_id=2, protocol_name="range", leader="b", member_id="b", members=told)
+    members = [{"member_id": "b", "group_instance_id": None, "metadata": b""}]
+    joining.answered(generation_id=2, protocol_name="range", leader="b", member_id="b", members=members)
 
 
 @pytest.mark.parametrize(("seconds", "how"), [(10, "not_rejoined"), (8, "unknown")])

@@ -19,7 +19,7 @@ from kshark.model import PacketBatch, Weird
 from kshark.pipeline import Engine, Options
 from tests.conversation import TOPIC, Asked, Conversation, Thinned, events, registry
 from tests.groups.talks import MEMBER_ID_REQUIRED, REBALANCE_IN_PROGRESS, Classic
-from tests.groups.test_expiry import handed, joins, shared, two
+from tests.groups.test_expiry import handed, inherits, joins, two
 from tests.groups.test_heartbeats import consumer
 from tests.groups.test_witness import READ, Capture
 
@@ -353,11 +353,7 @@ def test_lost_bytes_of_the_dead_member_leave_the_end_open() -> None:
 
 def test_the_epoch_that_hands_out_the_partitions_of_a_killed_member_of_a_share_group() -> None:
     talk = Conversation()
-    a, _ = shared(talk)
-    for _ in range(10):
-        talk.pause(5)
-        a.heartbeat(2).given(2)
-    a.heartbeat(2).given(3, assignment=handed(0, 1, 2))
+    inherits(talk)
     row = rebalances(talk)[-1]
     assert (row.trigger, row.by and row.by.member_id[0], row.after, row.members) == ("expired", "b", 3, 1)
     assert (row.until_ns is not None, row.waited_for) == (True, [])

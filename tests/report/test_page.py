@@ -16,7 +16,7 @@ import pytest
 
 from kshark.analysis.rules.causes import ADVICE
 from kshark.headlines import Headline
-from kshark.output.catalogue import CODES, EVERY_RULE
+from kshark.output.catalogue import CODES, EVERY_RULE, advice_of
 from kshark.output.wireshark import of_connection, of_frames
 from kshark.report import facts
 from kshark.report.charts import marks
@@ -24,7 +24,6 @@ from kshark.report.page import ROWS, html
 from kshark.report.style import text_of
 from kshark.report.timelines import drawing
 from kshark.report.window import Window
-from kshark.report.words import advice_of
 from tests.report.made import NAME, finding, report, totals
 
 

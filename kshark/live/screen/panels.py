@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from kshark.analysis import Rule
-from kshark.analysis.rules.causes import ADVICE, CAUSES
+from kshark.analysis.rules.causes import CAUSES
 from kshark.error_names import ERROR_NAMES
 from kshark.live.screen.causes import RECENT_NS, by_hurt
 from kshark.live.screen.cells import cells, padded
 from kshark.live.screen.columns import Seen, place_of, seconds
 from kshark.live.screen.rows import Cause, GroupRow, Row
-from kshark.output.catalogue import CODES
+from kshark.output.catalogue import CODES, advice_of
 from kshark.output.entries import conversation_lines
 from kshark.output.findings import finding_lines
 from kshark.output.spans import API, CODE, DIM, ERROR, GOOD, LABEL, NOTE, PLAIN, VALUE, WARN, Line, folded
@@ -81,14 +81,9 @@ def sentence_of(cause: Cause) -> str:
     return f"{who[:1].upper()}{who[1:]} {entry.act}{'' if why is None or tickets else f': {why}'}.{tickets}"
 
 
-def advice_of(cause: Cause) -> str:
-    """Return what to do."""
-    return ADVICE.get(cause.finding.cause or "") or CODES[cause.finding.code].advice
-
-
 def remedy(cause: Cause, width: int, most: int) -> list[Line]:
     """Return what happened, if the line of the cause has no room for it, and what to do: at most so many lines."""
-    advice = advice_of(cause)
+    advice = advice_of(cause.finding.code, cause.finding.cause)
     lines = [*folded([("  → ", GOOD), (advice, PLAIN)], width, 4)] if advice else []
     fits = sum(cells(text) for text, _ in cause_line(cause, 0, width)) <= width
     happened = [] if fits else [*folded([("    ", PLAIN), (sentence_of(cause), DIM)], width, 4)]
@@ -218,7 +213,7 @@ def explained(cause: Cause, topics: Mapping[str, str], width: int) -> list[Line]
     seen = f"{clock(cause.first_ns, 3)} to {clock(cause.last_ns, 3)}" if cause.count > 1 else clock(cause.last_ns, 3)
     lines: list[Line] = [[(f"{number(cause.count)} × ", VALUE), (finding.code, CODE), (f"  {seen}", DIM)]]
     lines += folded([(sentence_of(cause), VALUE)], width)
-    lines += folded([("  → ", GOOD), (advice_of(cause), PLAIN)], width, 4)
+    lines += folded([("  → ", GOOD), (advice_of(cause.finding.code, cause.finding.cause), PLAIN)], width, 4)
     lines += [[], [("the last one", LABEL)]]
     lines += [part for line in finding_lines(finding, width, topics) for part in folded(line, width, 2)]
     facts = [("means", entry.text)]

@@ -10,6 +10,7 @@ from tests.analysis.rules.promises.generations import (
     a_generation_is_used_again_after_a_newer_one,
     classic,
     goes_on_without,
+    uses_right_generations,
 )
 from tests.analysis.talks import FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, codes
 from tests.conversation import Conversation, Member, Thinned, findings, note, unheard
@@ -17,12 +18,7 @@ from tests.conversation import Conversation, Member, Thinned, findings, note, un
 
 def test_right_generations_are_no_findings() -> None:
     talk = Conversation()
-    a = classic(talk, "a")
-    for generation in (1, 2):
-        a.join_group(generation)
-        a.classic_heartbeat(generation).answered()
-        a.commit(generation).committed()
-    a.leave_group("the consumer is being closed")
+    uses_right_generations(talk)
     assert findings(talk) == []
 
 

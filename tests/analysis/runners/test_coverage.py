@@ -11,7 +11,11 @@ from kshark.analysis import RULES, Analyzer, Coverage, RuleCoverage
 from kshark.analysis.facts.calls import LAST_EPOCH
 from tests.analysis.coordinators import leader
 from tests.analysis.rules.promises import PROMISES, Promise
-from tests.analysis.rules.promises.generations import a_generation_is_used_again_after_a_newer_one, classic
+from tests.analysis.rules.promises.generations import (
+    a_generation_is_used_again_after_a_newer_one,
+    classic,
+    uses_right_generations,
+)
 from tests.analysis.talks import FENCED_MEMBER_EPOCH, INVALID_REQUEST, handed, left, opened, unchanged
 from tests.conversation import INVALID_SHARE_SESSION_EPOCH, Conversation, Thinned, events, everything
 
@@ -263,12 +267,7 @@ def test_who_does_not_ask_gets_none() -> None:
 
 def test_a_right_generation_tests_and_keeps_the_rule() -> None:
     talk = Conversation()
-    a = classic(talk, "a")
-    for generation in (1, 2):
-        a.join_group(generation)
-        a.classic_heartbeat(generation).answered()
-        a.commit(generation).committed()
-    a.leave_group("the consumer is being closed")
+    uses_right_generations(talk)
     assert counted(talk, "GENERATION_STALE") == (4, 4, 0, 0, 0)
     assert "CONSUMER_EPOCH_STALE" not in put_to_the_test(talk)
     assert "INSTANCE_ID_TAKEN" not in put_to_the_test(talk)

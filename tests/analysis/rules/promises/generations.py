@@ -17,6 +17,16 @@ def classic(talk: Conversation, name: str, host: str = "10.0.0.1") -> Member:
     return talk.member(name, connection=talk.connection(host=host), joined=False)
 
 
+def uses_right_generations(talk: Conversation) -> None:
+    """A member of two generations, from its first JoinGroup to its end."""
+    a = classic(talk, "a")
+    for generation in (1, 2):
+        a.join_group(generation)
+        a.classic_heartbeat(generation).answered()
+        a.commit(generation).committed()
+    a.leave_group("the consumer is being closed")
+
+
 @promise
 def a_commit_has_an_older_epoch_than_was_used() -> Said:
     talk = Conversation()
