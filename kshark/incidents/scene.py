@@ -35,7 +35,7 @@ Open = ByMessage[tuple[Message]]
 class Scene:
     """Brokers, open connections, their open requests, names and usage of topics, and the capture's clock.
 
-    `now`: the current packet. `flows`: connections that are not over, by number. `open`: by number of the connection,
+    `flows`: connections that are not over, by number. `open`: by number of the connection,
     its requests without an answer so far (requests without one by protocol too, until their exchange comes).
     `answered`: the last answer before the current one. `given_up`: the first request that ended without an answer; the
     end of the connection follows. `unacked`, `closed_windows`: by connection and side, since when bytes are sent again
@@ -45,8 +45,8 @@ class Scene:
 
     def __init__(self, registry: Registry, *, complete: bool = False) -> None:
         self.complete: Final = complete
-        self.packet = self.time_ns = 0
-        self._now = PacketTime(0, 0)
+        #: The current packet; its time never runs backwards.
+        self.now = PacketTime(0, 0)
         self.flows: Final[dict[int, Flow]] = {}
         self.open: Final[dict[int, Open]] = {}
         self.answered: Final[dict[int, PacketTime]] = {}
@@ -91,20 +91,22 @@ class Scene:
                 self.closed_windows.pop((weird.flow, weird.side), None)
 
     @property
-    def now(self) -> PacketTime:
-        """The current packet. Its time never runs backwards."""
-        now = self._now
-        if now[0] != self.packet or now[1] != self.time_ns:
-            now = self._now = PacketTime(self.packet, self.time_ns)
-        return now
+    def packet(self) -> int:
+        """The number of the current packet."""
+        return self.now[0]
+
+    @property
+    def time_ns(self) -> int:
+        """The time of the current packet."""
+        return self.now[1]
 
     @contextmanager
     def at(self, now_ns: int) -> Iterator[None]:
         """Let time pass without a packet, for as long as the context lasts."""
-        time_ns, self.time_ns = self.time_ns, max(self.time_ns, now_ns)
-        self._pause = time_ns, self.time_ns
+        now, time_ns = self.now, max(self.now.time_ns, now_ns)
+        self.now, self._pause = PacketTime(now.packet, time_ns), (now.time_ns, time_ns)
         yield
-        self.time_ns, self._pause = time_ns, (0, 0)
+        self.now, self._pause = now, (0, 0)
 
     def throttle(self, response: Message) -> None:
         """Take the throttle time of an answer."""
@@ -112,7 +114,7 @@ class Scene:
         throttle_ms: Any = getattr(response.body, "throttle_time_ms", 0)
         if throttle_ms and throttle_ms > 0 and doubt_of(response) is None:
             self.throttle_ns = throttle_ms * _MS
-            self.throttled_until[response.flow] = self.time_ns + self.throttle_ns
+            self.throttled_until[response.flow] = self.now[1] + self.throttle_ns
 
     def gave_up(self, exchange: Exchange) -> None:
         """Take an exchange without an answer, after the watchers have seen it."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from kshark import limits
+from kshark.analysis.facts.clock import packet_time
 from kshark.analysis.results.error_codes import PlacedCode
 from kshark.analysis.results.observed import Refusal
 from kshark.api_keys import METADATA
@@ -149,17 +150,17 @@ class Incidents:
 
     def _at(self, packet: int, time_ns: int, incidents: list[Incident]) -> None:
         """Move to a packet, and report first what was due before it and did not come."""
-        scene = self._scene
-        if time_ns > scene.time_ns:
-            scene.time_ns = time_ns
-            if time_ns > self._due.next_ns or time_ns > self._quiet_ns:
-                self._passed(packet, time_ns, incidents)
-            self._quiet_ns = time_ns + limits.QUIET_NS
-        scene.packet = packet
+        before_ns = self._scene.now[1]
+        if time_ns <= before_ns:
+            self._scene.now = packet_time((packet, before_ns))
+            return
+        self._scene.now = packet_time((packet, time_ns))
+        if time_ns > self._due.next_ns or time_ns > self._quiet_ns:
+            self._passed(time_ns, incidents)
+        self._quiet_ns = time_ns + limits.QUIET_NS
 
-    def _passed(self, packet: int, time_ns: int, incidents: list[Incident]) -> None:
-        """Note a pause before a packet, and report what was due and did not come."""
-        self._scene.packet = packet
+    def _passed(self, time_ns: int, incidents: list[Incident]) -> None:
+        """Note a pause before the current packet, and report what was due and did not come."""
         if self._quiet_ns and time_ns > self._quiet_ns:
             self._scene.pauses.append((self._quiet_ns - limits.QUIET_NS, time_ns))
         for awaited in self._due.passed(time_ns):

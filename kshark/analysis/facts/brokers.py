@@ -180,7 +180,7 @@ class Broker:
         offered = getattr(body, "api_keys", UNSET)
         if getattr(body, "error_code", None) != 0 or offered is UNSET or offered is None:
             return
-        highest = {api.api_key: api.max_version for api in offered}
+        highest = {api.api_key: api.max_version for api in offered if api.api_key in RELEASE_APIS}
         releases = releases_offering(*map(highest.get, RELEASE_APIS))
         if releases != ANY_RELEASE:
             self._fit({answer.broker: releases})

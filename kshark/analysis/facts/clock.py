@@ -6,7 +6,9 @@ another fact (kshark.analysis.facts.connections.PacketOrder): file order may be 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from kshark import limits
@@ -19,6 +21,10 @@ class PacketTime(NamedTuple):
 
     packet: int
     time_ns: int
+
+
+#: Creates the NamedTuple in C; see offset_ranges.
+packet_time: Final[Callable[[tuple[int, int]], PacketTime]] = partial(tuple.__new__, PacketTime)
 
 
 class Elapsed(NamedTuple):

@@ -181,13 +181,13 @@ class OutcomesOfMembers:
 
     def count(self, cluster: int, step: ShareStep, answer: Answer | None, throttle_ms: int) -> None:
         """Count a request with its answer. The answer still has what it delivers."""
-        key = MemberKey(cluster, step.group_id, step.member_id)
-        outcomes = self.of.get(key)
+        key = cluster, step.group_id, step.member_id
+        outcomes = self.of.get(key)  # type: ignore[call-overload]  # equal to a MemberKey, and made in C
         if outcomes is None:
             if len(self.of) >= limits.STATISTICS_ROWS:
                 return
             connection = step.connection
-            outcomes = self.of[key] = Outcomes(step.client_id, connection.host, connection.flow.software)
+            outcomes = self.of[MemberKey(*key)] = Outcomes(step.client_id, connection.host, connection.flow.software)
             outcomes.since_ns, outcomes.first_packet = step.time_ns, step.packet
         outcomes.until_ns, outcomes.last_packet = step.time_ns, step.packet
         if step.is_fetch:
@@ -201,7 +201,8 @@ class OutcomesOfMembers:
         group = self._groups.get((cluster, step.group_id))
         if group is None:
             group = self._groups[cluster, step.group_id] = AcquiredRecords()
-        group.time_ns = max(group.time_ns, step.time_ns if answer is None else answer.time_ns)
+        if (time_ns := step.time_ns if answer is None else answer.time_ns) > group.time_ns:
+            group.time_ns = time_ns
         if not outcomes.records:
             outcomes.waiting.fetch(step, group)
         elif answer is not None and answer.acquired:

@@ -380,7 +380,7 @@ class PartitionRunner:
                 partition.time(answer.packet, answer.time_ns)  # a lock that ends here may have ended a last delivery
             if signs or partition.last_attempts.ranges or self._rules.counter is not None:
                 self._judge_acquisition(step, answer, session, partition, ranges_acquired, signs, verdicts)
-            has_transactions = answer.transactions or self.transactions.places
+            has_transactions = key in self.transactions.places or key in answer.transactions
             if has_transactions:
                 self._note_aborted(partition, answer, ranges_acquired)
             partition.acquire(step, answer, ranges_acquired)

@@ -110,7 +110,8 @@ class Runner:
             verdicts += self._settled(explained, owner)
             verdicts += unproved
         for group in questions.remarks:
-            verdicts += self._remark(situation, group, owner)
+            if (remark := self._remark(situation, group)) is not None:
+                verdicts += self._settled(remark, owner)
         return cause
 
     def note_once(self, rule: Rule, argument: Argument) -> Sequence[Verdict]:
@@ -185,9 +186,9 @@ class Runner:
                 reportable = verdict
         raise AssertionError(f"{situation.step_type} has explanations and no catch-all")
 
-    def _remark(self, situation: AnySituation, group: tuple[Checked, ...], owner: Any) -> Iterator[Verdict]:
-        """Yield the verdict of a rule's alternative checks: the first reported one, else the first."""
-        remarks: list[Verdict] = []
+    def _remark(self, situation: AnySituation, group: tuple[Checked, ...]) -> Verdict | None:
+        """Return the verdict of a rule's alternative checks: the first reported one, else the first."""
+        remark: Verdict | None = None
         for rule, check in group:
             argument = check.look(situation)
             if argument is None:
@@ -197,11 +198,10 @@ class Runner:
             verdict = judged(rule, argument, situation.knowledge)
             if verdict.judgement is NO_CASE:
                 continue
-            remarks.append(verdict)
             if verdict.is_reported:
-                break
-        if remarks:
-            yield from self._settled(next((verdict for verdict in remarks if verdict.is_reported), remarks[0]), owner)
+                return verdict
+            remark = remark or verdict
+        return remark
 
     def _settled(self, verdict: Verdict, owner: Any) -> Iterator[Verdict]:
         """Yield a verdict that needs no more of the capture; keep the others until they are proved."""

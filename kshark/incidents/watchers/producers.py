@@ -79,7 +79,10 @@ class _Sent(Struct, frozen=True):
     error: int
     acks: int
     exchange: Exchange
-    witness: tuple[Witness, ...]
+
+    @property
+    def witness(self) -> tuple[Witness, ...]:
+        return witness_of(self.exchange)
 
     @property
     def epoch(self) -> int:
@@ -154,13 +157,13 @@ class Producers(SeriesWatcher):
             for topic in getattr(answer, "responses", None) or ()
             for row in topic.partition_responses or ()
         }
-        kept, witness = without_bodies(exchange), witness_of(exchange)
+        kept: Exchange | None = None
         for topic, partition, batches in _batches(body.topic_data, "partition_data", "index"):
             error = errors.get((topic, partition), _UNANSWERED)
+            kept = kept or without_bodies(exchange)
             for batch in batches:
                 place = _Place(self.scene.cluster_of(exchange.flow), topic, partition, batch[7])
-                sent = _Sent(batch, error, body.acks, kept, witness)
-                over += self._answered(place, sent)
+                over += self._answered(place, _Sent(batch, error, body.acks, kept))
         return over
 
     def _answered(self, place: _Place, sent: _Sent) -> Iterable[Incident]:
@@ -171,8 +174,9 @@ class Producers(SeriesWatcher):
         elif not sent.error:
             chain.broken = None
             # What was refused, and is not known to be appended, may be sent again.
-            if not any(it.error and same_records(it.batch, sent.batch) for it in chain.sent):
-                incidents += self._twice(place, sent, (it for it in chain.sent if not it.error))
+            earlier = [it for it in chain.sent if it.epoch < sent.epoch]
+            if earlier and not any(it.error and same_records(it.batch, sent.batch) for it in chain.sent):
+                incidents += self._twice(place, sent, (it for it in earlier if not it.error))
         if sent.error != _DUPLICATE:
             chain.sent.append(sent)
         return incidents
@@ -228,7 +232,7 @@ class Producers(SeriesWatcher):
                 chain = self._chains.get(place)
                 again = None if chain is None else _found(chain, batch)
                 if again is not None:
-                    stored = (_Sent(it, 0, -1, exchange, witness_of(exchange)) for it in batches[:index])
+                    stored = (_Sent(it, 0, -1, exchange) for it in batches[:index])
                     over += self._twice(place, again, (it for it in stored if it.batch[7] == batch[7]))
         return over
 
