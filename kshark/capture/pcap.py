@@ -248,16 +248,15 @@ def _walk(joined: bytes, position: int, form: Format) -> tuple[list[int], int]:
     """
     starts: list[int] = []
     add = starts.append
-    length_at = struct.Struct(form.order + "I").unpack_from
+    length_at = struct.Struct(form.order + "8xI").unpack_from
     step = form.record_header
     end = len(joined)
     last = end - step
     while position <= last:
-        next_record = position + step + length_at(joined, position + 8)[0]
-        if next_record > end:
-            break
         add(position)
-        position = next_record
+        position += step + length_at(joined, position)[0]
+    if starts and position > end:  # the last one is not whole
+        position = starts.pop()
     return starts, position
 
 

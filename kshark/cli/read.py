@@ -133,6 +133,7 @@ def _print(source: Source, args: Namespace, sink: Sink) -> None:
             write(messages)
         if left == 0:
             return
+        del page, messages  # their memory is used again by the next page
 
 
 def printing(args: Namespace, sink: Sink) -> Callable[[TopicNames | None], Print]:

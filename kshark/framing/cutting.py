@@ -64,11 +64,10 @@ class Cuts:
         if not can_be_cut:
             return []
         data = stream.joined()
-        starts: list[int] = []
         ends: list[int] = []
-        at, invalid = _frames(stream, data, 0, len(data), starts, ends)
-        if starts:
-            self._add(stream, data[:at], starts, ends)
+        at, invalid = _frames(stream, data, 0, len(data), ends)
+        if ends:
+            self._add(stream, data[:at], [4, *[end + 4 for end in ends[:-1]]], ends)
         stream.drop(at)
         return [] if invalid is None else [(stream, stream.break_off(invalid, report))]
 
@@ -136,28 +135,30 @@ def cut(streams: Iterable[Stream], report: Report) -> tuple[Frames | None, list[
     if not ready:
         return None, []
     pieces = list(chain.from_iterable([stream.data for stream in ready]))
-    packet = _column([stream.packet for stream in ready])
-    time_ns = _column([stream.time_ns for stream in ready])
-    came = _column([stream.ready for stream in ready])
-    came_ns = _column([stream.ready_ns for stream in ready])
-    knows = _column([stream.knows for stream in ready])
+    packet = _column([stream.packet for stream in ready], len(pieces))
+    time_ns = _column([stream.time_ns for stream in ready], len(pieces))
+    came = _column([stream.ready for stream in ready], len(pieces))
+    came_ns = _column([stream.ready_ns for stream in ready], len(pieces))
+    knows = _column([stream.knows for stream in ready], len(pieces))
     data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-    starts: list[int] = []
+    begins: list[int] = []
     ends: list[int] = []
     counts: list[int] = []
     broken: list[Broken] = []
     begin = 0
     for stream in ready:
-        before, size, stop = len(starts), stream.size, begin + stream.size
-        at, invalid = _frames(stream, data, begin, stop, starts, ends)
+        before, size, stop = len(ends), stream.size, begin + stream.size
+        at, invalid = _frames(stream, data, begin, stop, ends)
         stream.drop(at - begin)
         if invalid is not None:
             broken.append((stream, stream.break_off(invalid, report)))
-        counts.append(len(starts) - before)
+        counts.append(len(ends) - before)
+        begins.append(begin)
         begin += size
-    if not starts:
+    if not ends:
         return None, broken
-    start, end, nothing = np.array(starts), np.array(ends), np.zeros(len(starts), np.int64)
+    end, nothing = np.array(ends), np.zeros(len(ends), np.int64)
+    start = _starts(begins, counts, end)
     edges = np.cumsum([0, *map(len, pieces)])[:-1]
     first, last = np.searchsorted(edges, start - 4, "right") - 1, np.searchsorted(edges, end - 1, "right") - 1
     done = Frames(
@@ -181,16 +182,24 @@ def cut(streams: Iterable[Stream], report: Report) -> tuple[Frames | None, list[
     return done, broken
 
 
-def _column(parts: list[list[int]]) -> Int64s:
-    return np.array(list(chain.from_iterable(parts)))
+def _column(parts: list[list[int]], size: int) -> Int64s:
+    return np.fromiter(chain.from_iterable(parts), np.int64, size)
 
 
-def _frames(
-    stream: Stream, data: bytes, at: int, stop: int, starts: list[int], ends: list[int]
-) -> tuple[int, int | None]:
-    """Append the whole frames from `at` on; return their end, and the length found there if it is unusual."""
-    limit, need = stream.limit, 4
-    while at + 4 <= stop:
+def _starts(begins: list[int], counts: list[int], end: Int64s) -> Int64s:
+    """Return where the messages begin: after the length that follows the message before, or begins their stream."""
+    after = np.empty_like(end)
+    after[1:] = end[:-1]
+    count = np.array(counts)
+    first = np.cumsum(count) - count
+    after[first[count > 0]] = np.array(begins)[count > 0]
+    return after + 4
+
+
+def _frames(stream: Stream, data: bytes, at: int, stop: int, ends: list[int]) -> tuple[int, int | None]:
+    """Append the ends of the whole frames from `at` on; return the last end, and the length there if it is unusual."""
+    limit, need, last, add = stream.limit, 4, stop - 4, ends.append
+    while at <= last:
         length = _LENGTH(data, at)[0]
         end = at + 4 + length
         if not 0 <= length <= limit:
@@ -201,8 +210,7 @@ def _frames(
         if end > stop:
             need = 4 + length
             break
-        starts.append(at + 4)
-        ends.append(end)
+        add(end)
         at = end
     stream.need = need
     return at, None

@@ -180,7 +180,7 @@ def requests_from(data: bytes, at: int, knows: Knows, most: int = 64) -> Chain:
     """Return the requests that follow each other from `at`; the last may end beyond the bytes."""
     headers: list[Header] = []
     whole = 0
-    while len(headers) < most:
+    while len(headers) < most and at != len(data):
         header = header_at(data, at, knows)
         if header is None:
             return Chain(headers, whole, _may_begin_request(data[at : at + HEADER_BYTES], knows))
@@ -237,7 +237,7 @@ def body_score(chain: Chain, at: int, data: bytes, other: bytes, checker: BodyCh
         exists = checker.knows(header.key, header.version)
         if exists and (header.telling or header.end - at >= LEAST_PRODUCE):
             score += checker.asks(data, at + 4, header.end)
-        span = answer_to(other, header.correlation_id)
+        span = answer_to(other, header.correlation_id) if other else None
         if span is not None:
             fit = checker.answers(header.key, header.version, other, *span)
             score += fit if exists else max(fit, 0)

@@ -199,11 +199,10 @@ def _in_order(frames: Frames, known_at: Int64s) -> tuple[Frames, Int64s]:
     """Sort frames by their position."""
     own = frames.last_packet
     if known_at is own:
-        if (own[1:] >= own[:-1]).all():
-            return frames, own
-        order = np.argsort(own, kind="stable")
-    else:
-        order = np.lexsort((own, _late(frames, known_at), known_at))
+        if (own[1:] < own[:-1]).any():
+            frames = frames.rows(np.argsort(own, kind="stable"))
+        return frames, frames.last_packet
+    order = np.lexsort((own, _late(frames, known_at), known_at))
     return frames.rows(order), known_at[order]
 
 
@@ -217,15 +216,7 @@ def _lines(frames: Frames, known_at: Int64s, due: list[EventPosition]) -> list[L
     """Cut the frames at the events between them."""
     lines: list[Line] = []
     at = 0
-    positions = (
-        [*zip(*(column.tolist() for column in (known_at, _late(frames, known_at), frames.last_packet)), strict=True)]
-        if due
-        else []
-    )
-    for position in due:
-        to = (bisect_right if position.after_frames else bisect_left)(
-            positions, (position.known_at, position.late, position.packet)
-        )
+    for position, to in zip(due, _rows_before(frames, known_at, due), strict=True):
         if to > at:
             lines.append(frames.rows(slice(at, to)))
             at = to
@@ -233,6 +224,27 @@ def _lines(frames: Frames, known_at: Int64s, due: list[EventPosition]) -> list[L
     if at < len(frames):
         lines.append(frames.rows(slice(at, None)) if at else frames)
     return lines
+
+
+def _rows_before(frames: Frames, known_at: Int64s, due: list[EventPosition]) -> list[int]:
+    """Return for each event the number of frames before it."""
+    if not due:
+        return []
+    if known_at is frames.last_packet:  # each frame became known at its own packet
+        events = np.array([position.known_at for position in due])
+        after = np.array([position.after_frames and position.late == _ON_TIME for position in due])
+        before: list[int] = np.where(
+            after, known_at.searchsorted(events, "right"), known_at.searchsorted(events)
+        ).tolist()
+        return before
+    columns = known_at, _late(frames, known_at), frames.last_packet
+    positions = [*zip(*(column.tolist() for column in columns), strict=True)]
+    return [
+        (bisect_right if position.after_frames else bisect_left)(
+            positions, (position.known_at, position.late, position.packet)
+        )
+        for position in due
+    ]
 
 
 def _own_position(event: Gap | Weird | HalfClosed | Ending) -> tuple[int, bool, int, int | None]:

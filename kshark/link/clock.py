@@ -225,28 +225,30 @@ class _OpenJump:
         self._is_new = True
         self._is_decided = False
         self._before = before
-        #: By direction: the rows of its first and last sample before the jump.
-        self._first_row, self._last_row = _first_rows(before.path), _last_rows(before.path)
-        #: By directed pair of hosts: the row of its last sample before the jump.
-        self._last_of_hosts = _last_rows(before.hosts)
+        #: The directions that have a sample before the jump, and none after it so far.
+        self._undecided = {*before.path.tolist()}
         #: Sizes of a step, by directions that are sure of it.
         self._sizes: list[int] = []
 
     def is_settled(self, last: int) -> bool:
         """True if packets after `last` cannot change anything."""
-        return self._is_decided or not self._last_row or last >= self.jump.packet + SILENCE_PACKETS
+        return self._is_decided or not self._undecided or last >= self.jump.packet + SILENCE_PACKETS
 
     def feed(self, samples: Samples, jumps: Iterable[int]) -> Iterator[Weird]:
         """Yield what the samples decide. `jumps`: the packets of all jumps near this one, up to the last sample."""
         jump = self.jump
         if self._is_new:
-            own = samples.between(jump.packet, jump.packet + 1) if self._last_row else NONE
+            own = samples.between(jump.packet, jump.packet + 1) if self._undecided else NONE
             yield from self._at_jump(own, jumps)
             self._is_new = False
-        if self._is_decided or not self._last_row:
+        if self._is_decided or not self._undecided:
             return
         own = samples.between(jump.packet + 1, jump.packet + SILENCE_PACKETS)
-        for row in sorted(_first_rows(own.path).values()):
+        seen: set[int] = set()
+        for row, path in enumerate(own.path.tolist()):
+            if path in seen:
+                continue
+            seen.add(path)
             agrees = self._agrees(own, row, jumps) or self._agrees_by_hosts(own, row)
             if agrees:
                 yield disorder.silence_proved(int(own.number[row]), int(own.time_ns[row]), jump.packet)
@@ -279,14 +281,18 @@ class _OpenJump:
         certain.
         """
         number, path, before = int(samples.number[row]), int(samples.path[row]), self._before
-        last = self._last_row.pop(path, None)
-        if last is None or number - int(before.number[last]) > SILENCE_PACKETS:
+        if path not in self._undecided:
+            return False
+        self._undecided.remove(path)
+        rows = np.flatnonzero(before.path == path)
+        first, last = int(rows[0]), int(rows[-1])
+        if number - int(before.number[last]) > SILENCE_PACKETS:
             return False
         ticks = int(samples.tsval[row] - before.tsval[last]) % _WRAP
         elapsed_ns = int(samples.time_ns[row] - before.time_ns[last])
         if ticks >= _WRAP // 2:
             return False
-        learned_ns = self._tick_ns(self._first_row[path], last)
+        learned_ns = self._tick_ns(first, last)
         tick_ns = learned_ns or _MILLISECOND
         off_ns = elapsed_ns - ticks * tick_ns
         if abs(off_ns) <= _AGREE_NS + 2 * tick_ns + abs(elapsed_ns) // _DRIFT:
@@ -303,11 +309,13 @@ class _OpenJump:
         Linux since 4.13 adds one offset to the timestamps of all connections between two addresses
         (secure_tcp_ts_off). Other clocks agree by chance once in a hundred million times.
         """
-        last = self._last_of_hosts.get(int(samples.hosts[row]))
-        if last is None or int(samples.path[row]) in self._first_row:
+        before = self._before
+        rows = np.flatnonzero(before.hosts == samples.hosts[row])
+        if not len(rows) or (before.path == samples.path[row]).any():
             return False
-        elapsed_ns = int(samples.time_ns[row] - self._before.time_ns[last])
-        ticks = int(samples.tsval[row] - self._before.tsval[last]) % _WRAP
+        last = int(rows[-1])
+        elapsed_ns = int(samples.time_ns[row] - before.time_ns[last])
+        ticks = int(samples.tsval[row] - before.tsval[last]) % _WRAP
         return elapsed_ns > 0 and abs(elapsed_ns - ticks * _MILLISECOND) <= _AGREE_NS + elapsed_ns // _DRIFT
 
     def _tick_ns(self, first: int, last: int) -> int | None:
@@ -318,15 +326,6 @@ class _OpenJump:
             return None
         own = int(before.time_ns[last] - before.time_ns[first]) / ticks
         return next((tick for tick in _TICKS if abs(own - tick) <= tick * _LEARNED_SHARE), None)
-
-
-def _first_rows(path: Int64s) -> dict[int, int]:
-    """Return the first row of each path."""
-    return dict(zip(path[::-1].tolist(), range(len(path) - 1, -1, -1), strict=True))
-
-
-def _last_rows(path: Int64s) -> dict[int, int]:
-    return dict(zip(path.tolist(), range(len(path)), strict=True))
 
 
 def _is_same(one_ns: int, other_ns: int) -> bool:

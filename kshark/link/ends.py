@@ -69,11 +69,8 @@ class EndsTable:
     def paths(self, key: Words) -> Int64s:
         """Return the path of each column of `key`; new pairs are numbered in the order of their first column."""
         parts: list[Int64s] = []
-        while True:
-            rows_and_sides = self._find(key)
-            missing = np.flatnonzero(rows_and_sides < 0)
-            if not len(missing):
-                break
+        rows_and_sides = self._find(key)
+        while len(missing := np.flatnonzero(rows_and_sides < 0)):
             firsts = missing[np.sort(np.unique(_hash(key[:, missing]), return_index=True)[1])]
             room = 2 * self._limit - self._count
             if len(firsts) > room:
@@ -82,8 +79,10 @@ class EndsTable:
                     parts.append(self.paths(key[:, :full]))
                     key = key[:, full:]
                 self._forget()
+                rows_and_sides = self._find(key)
             else:
                 self._add(key[:, firsts])
+                rows_and_sides[missing] = self._find(key[:, missing])
         self._seen[rows_and_sides >> 1] = self._columns + np.arange(len(rows_and_sides))
         self._columns += len(rows_and_sides)
         parts.append(self._number[rows_and_sides >> 1] << 1 | rows_and_sides & 1)
@@ -104,11 +103,13 @@ class EndsTable:
         self._rebuild(max(_SLOTS, 1 << (2 * self._count).bit_length()))
 
     def _find(self, key: Words) -> Int64s:
-        """Return row << 1 | side of each column, -1 if it is unknown."""
+        """Return row << 1 | side of each column, -1 if it is unknown. It looks into the slots of `_insert`."""
         slot = (_hash(key) >> self._shift).astype(np.int64)
         result: Int64s = np.full(len(slot), -1, np.int64)
         open_columns: Int64s | slice = slice(None)
+        probes = 0
         while True:
+            probes += 1
             row = self._slots[slot].astype(np.int64)
             rows = self._key[row]
             same = _equal(rows, key)
@@ -119,7 +120,7 @@ class EndsTable:
             if not len(collided):
                 return result
             open_columns = collided if isinstance(open_columns, slice) else open_columns[collided]
-            key, slot = key[:, collided], (slot[collided] + 1) & (len(self._slots) - 1)
+            key, slot = key[:, collided], (slot[collided] + probes) & (len(self._slots) - 1)
 
     def _add(self, key: Words) -> None:
         rows = np.arange(self._count, self._count + key.shape[1])
@@ -131,15 +132,17 @@ class EndsTable:
         self._insert(rows)
 
     def _insert(self, rows: Int64s) -> None:
-        """Put each row into the first free slot from its own on."""
+        """Put each row into the first free slot of 0, 1, 3, 6 ... after its own: of a power of two, these are all."""
         slot = (_hash(self._key[rows].T) >> self._shift).astype(np.int64)
+        probes = 0
         while len(rows):
+            probes += 1
             free = np.flatnonzero(self._slots[slot] < 0)
             used = free[np.unique(slot[free], return_index=True)[1]]
             self._slots[slot[used]] = rows[used]
             left = np.ones(len(rows), bool)
             left[used] = False
-            rows, slot = rows[left], (slot[left] + 1) & (len(self._slots) - 1)
+            rows, slot = rows[left], (slot[left] + probes) & (len(self._slots) - 1)
 
     def _rebuild(self, slots: int) -> None:
         """Make that many slots, a power of two and at least twice the rows."""

@@ -14,7 +14,7 @@ from kshark.output.spans import DIM, PACKET, Line, Span, plain
 
 T = TypeVar("T")
 #: Objects, or lines, in one write.
-_PAGE: Final = 1_000
+_PAGE: Final = 256
 #: A cell of a table that names a packet.
 _CELL: Final = re.compile(r"packet \d+")
 

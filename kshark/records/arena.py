@@ -64,9 +64,9 @@ class Arena:
         self._touched = max(self._touched, self.used)
         return bounds
 
-    def take(self, start: int = 0) -> bytes:
-        """Remove and return the bytes from `start` on."""
-        content = bytes(self._room[start : self.used]) if start < self.used else b""
+    def take(self, start: int = 0, *, before: bytes = b"") -> bytes:
+        """Remove and return the bytes from `start` on, after `before`."""
+        content = b"".join((before, self._room[start : self.used])) if start < self.used else before
         self.used = start
         if self._touched > KEPT_BYTES and not start:
             del self._room

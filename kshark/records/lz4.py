@@ -7,6 +7,8 @@ checked. Blocks that refer to the block before them need the frame decoder, whic
 
 from __future__ import annotations
 
+from struct import Struct
+from struct import error as StructError
 from typing import Final
 
 import cramjam
@@ -23,6 +25,9 @@ DICTIONARY_ID: Final = 0x01
 STORED: Final = 0x80000000
 #: Largest decompressed block, by bits 4 to 6 of the descriptor's second byte.
 BLOCK_BYTES: Final = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
+#: Magic, and both bytes of the descriptor.
+_BEGIN: Final = Struct("<4sBB").unpack_from
+_UINT32: Final = Struct("<I").unpack_from
 
 
 def decompress_into(data: memoryview, room: memoryview) -> int:
@@ -32,10 +37,10 @@ def decompress_into(data: memoryview, room: memoryview) -> int:
     """
     position = written = 0
     while position < len(data):
-        if bytes(data[position : position + 4]) != MAGIC or len(data) - position < 7:
+        magic, flags, sizes = _BEGIN(data, position) if len(data) - position >= 7 else (b"", 0, 0)
+        if magic != MAGIC:
             raise DecompressionFailed(f"lz4: no frame at byte {position}")
-        flags = data[position + 4]
-        largest = BLOCK_BYTES.get(data[position + 5] >> 4 & 7)
+        largest = BLOCK_BYTES.get(sizes >> 4 & 7)
         if flags >> 6 != 1 or largest is None:
             raise DecompressionFailed("lz4: an invalid frame descriptor")
         first = position + 7 + (8 if flags & CONTENT_SIZE else 0) + (4 if flags & DICTIONARY_ID else 0)
@@ -78,9 +83,11 @@ def _blocks(
 
 
 def _block_size(data: memoryview, position: int) -> int:
-    if len(data) - position < 4:
-        raise DecompressionFailed("lz4: ends without an end mark")
-    return int.from_bytes(data[position : position + 4], "little")
+    try:
+        size: int = _UINT32(data, position)[0]
+    except StructError:
+        raise DecompressionFailed("lz4: ends without an end mark") from None
+    return size
 
 
 def _has_second_block(data: memoryview, position: int, flags: int) -> bool:

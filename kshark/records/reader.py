@@ -55,6 +55,8 @@ Opening = bool | Literal["checked", "counted", "headers"]
 
 #: Columns are faster than the loop if one buffer has at least this many records.
 COLUMNS_FROM: Final = 64
+#: A longer buffer is not joined with the decompressed bytes.
+JOINED_BYTES: Final = 2 << 20
 #: A number larger than any count of records.
 NEVER: Final = 1 << 62
 #: Number of small zstd frames that are worth decompressing together.
@@ -197,11 +199,9 @@ class RecordsReader:
         spans = [span for span in self._spans if span.frame is None]
         self._spans = [span for span in self._spans if span.frame is not None]
         self._claimed = sum(span.owner is not None for span in self._spans)
-        opened = self._arena.take()
+        self._place(spans)
         groups: dict[int, list[RecordsSpan]] = {}
         for span in spans:
-            if span.buffer is ARENA:
-                span.buffer = opened
             groups.setdefault(id(span.buffer), []).append(span)
         left = {id(span) for group in groups.values() for span in self._read_columns(group)}
         for span in spans if left else ():
@@ -210,6 +210,21 @@ class RecordsReader:
             span.batch.records, faults = read_records(span, self._make)
             for fault in faults:
                 self._report(fault, span.owner)
+
+    def _place(self, spans: list[RecordsSpan]) -> None:
+        """Give the decompressed spans their buffer: the one of the others with the decompressed bytes after it, so that
+        all are read together; unless it is long, or they have several.
+        """
+        others = {id(span.buffer): span.buffer for span in spans if span.buffer is not ARENA}
+        before = next(iter(others.values())) if len(others) == 1 else b""
+        if not self._arena.used or len(before) > JOINED_BYTES:
+            before = b""
+        opened, by = self._arena.take(before=before), len(before)
+        for span in spans:
+            if span.buffer is ARENA:
+                span.buffer, span.start, span.stop = opened, span.start + by, span.stop + by
+            elif by:
+                span.buffer = opened
 
     def _open_small(self) -> None:
         """Decompress the small frames that wait, with the same results as one by one."""

@@ -13,8 +13,10 @@ from kshark.records.loop import VARINT, BrokenRecord
 from kshark.records.loop import signed as signed_at
 from kshark.records.rows import LOST, Bools, Int64s, UInt8s, signed
 
-#: At least this many batches are walked side by side (6 us a step); fewer are faster one by one (65 ns a record).
+#: At least this many batches are walked side by side (6 to 13 us a step); fewer one by one (65 ns a record), unless
+#: they are short: each one costs 2 us by itself, a sixth of a step.
 SIDE_BY_SIDE: Final = 96
+STEP_COST: Final = 6
 
 
 def record_ends(buffer: bytes, data: UInt8s, starts: Int64s, stops: Int64s, counts: Int64s) -> tuple[Int64s, Bools]:
@@ -29,18 +31,14 @@ def record_ends(buffer: bytes, data: UInt8s, starts: Int64s, stops: Int64s, coun
     slots = (after - counts)[order]
     position = starts[order]
     falling = -counts[order]
-    step = 0
-    while (walking := int(np.searchsorted(falling, -step))) >= SIDE_BY_SIDE:
+    most, step = -int(falling[0]), 0
+    while (walking := int(np.searchsorted(falling, -step))) >= min(SIDE_BY_SIDE, 1 + STEP_COST * (most - step)):
         size, at = signed(data, position[:walking], VARINT)
         position[:walking] = ends[slots[:walking] + step] = at + size
         step += 1
-    for i in range(walking):
-        slot = int(slots[i]) + step
-        count = -int(falling[i]) - step
-        stop = int(stops[order[i]])
-        ends[slot : slot + count] = _short_chain(buffer, int(position[i]), stop, count) or _chain(
-            buffer, int(position[i]), count
-        )
+    rest = (column[:walking].tolist() for column in (slots + step, -falling - step, position, stops[order]))
+    for slot, count, begin, stop in zip(*rest, strict=True):
+        ends[slot : slot + count] = _short_chain(buffer, begin, stop, count) or _chain(buffer, begin, count)
     return ends, ends[after - 1] == stops
 
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kshark.records import Record, columns, walk
+from kshark.records import Record, columns, reader, walk
 from kshark.records.slices import slices
 from kshark.records.writer import write_batch
 from tests.examples import as_many
@@ -48,6 +49,33 @@ def test_many_batches_of_all_lengths_some_damaged():
         for _ in range(damaged):
             batch = draw.choice(batches)
             batch[draw.randrange(61, len(batch) + 61) % len(batch)] = draw.choice([0, 1, 2, 64, 127, 128, 255])
+        same_both_ways(b"".join(batches))
+
+
+def test_a_few_batches_of_short_and_long_ones_some_damaged():
+    draw = random.Random(3)
+    for count in (1, 2, 20, 40, 60, 90):
+        for most in (2, 5, 40):
+            batches = [bytearray(write_batch(mixed(draw, 100 * i, draw.randrange(most)))) for i in range(count)]
+            same_both_ways(b"".join(batches))
+            damaged = draw.choice(batches)
+            damaged[draw.randrange(61, len(damaged) + 61) % len(damaged)] = draw.choice([0, 1, 2, 127, 128, 255])
+            same_both_ways(b"".join(batches))
+
+
+@pytest.mark.parametrize("joined_bytes", [0, reader.JOINED_BYTES])
+def test_plain_and_compressed_batches_of_one_field(monkeypatch, joined_bytes):
+    monkeypatch.setattr(reader, "JOINED_BYTES", joined_bytes)
+    draw = random.Random(4)
+    for _ in range(20):
+        codecs = draw.choices(["none", "none", "gzip", "snappy", "lz4", "zstd"], k=draw.randrange(1, 12))
+        batches = [
+            bytearray(write_batch(mixed(draw, 100 * i, draw.randrange(9)), codec=codec))
+            for i, codec in enumerate(codecs)
+        ]
+        same_both_ways(b"".join(batches))
+        damaged = draw.choice(batches)
+        damaged[draw.randrange(61, len(damaged) + 61) % len(damaged)] ^= draw.choice([1, 64, 128])
         same_both_ways(b"".join(batches))
 
 
