@@ -7,12 +7,14 @@ libpcap, pcap-common.
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark.limits import BLOCK_BYTES
 
 
-class Format(NamedTuple):
+class Format(Struct, frozen=True):
     """The meaning of a pcap file's magic number: byte order, nanoseconds per unit of the time's fraction, bytes of a
     record header.
     """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from kshark import limits
 from kshark.analysis.facts.bases import Setting
@@ -24,7 +24,7 @@ By = Literal["client", "broker", "unknown"]
 _TOGETHER_NS: Final = 2_000_000_000
 
 
-class End(NamedTuple):
+class End(Struct, frozen=True):
     """The end of a connection or of one direction: a FIN, a RST, or a new SYN on the same ports.
 
     `by`: the side that ended it.
@@ -36,7 +36,7 @@ class End(NamedTuple):
     flow: int
 
 
-class Restart(NamedTuple):
+class Restart(Struct, frozen=True):
     """A restart of a broker.
 
     Its connections closed together from packet `since` on, the last one with `end`. Or it refused a new connection

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.bases import BETWEEN_CONNECTIONS
@@ -55,7 +57,7 @@ BROKER_DOWN: Final = Rule(
 )
 
 
-class _End(NamedTuple):
+class _End(Struct, frozen=True):
     """A connection that the broker ended. `is_settled`: it worked, until a short time before."""
 
     at: PacketTime

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from kshark import limits
 from kshark.analysis.facts.bases import BETWEEN_CONNECTIONS
@@ -45,7 +45,7 @@ ENDPOINT_UNREACHABLE: Final = Rule(
 )
 
 
-class _Named(NamedTuple):
+class _Named(Struct, frozen=True):
     """The first answer that named an address: the broker's id, and the API, packet, connection and broker."""
 
     node: int

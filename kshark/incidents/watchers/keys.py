@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, field
 
@@ -69,7 +69,7 @@ class _Client(Struct):
         return next(iter(self.hashes))
 
 
-class _Choice(NamedTuple):
+class _Choice(Struct, frozen=True):
     """The partition to which a client wrote a key first."""
 
     owner: Owner

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.clock import PacketTime
@@ -62,7 +64,7 @@ TLS_HANDSHAKE_FAILED: Final = Rule(
 )
 
 
-class _Kind(NamedTuple):
+class _Kind(Struct, frozen=True):
     """Failures that are one incident: of a client's host at a broker, by the sender and the name of the alert."""
 
     host: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -179,7 +179,7 @@ class StoredState:
             sender.initialize = step
 
 
-class StoredSituation(NamedTuple):
+class StoredSituation(Struct, frozen=True):
     """A step, and the stored state before it."""
 
     step: StateStep
