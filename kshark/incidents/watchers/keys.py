@@ -5,9 +5,9 @@ Records of one key are in order only within one partition. Keys are read with `k
 
 from __future__ import annotations
 
+from _blake2 import blake2b  # that of hashlib, whose import takes 3 ms for OpenSSL
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from hashlib import blake2b
 from typing import Any, Final
 
 from msgspec import UNSET, Struct, field
