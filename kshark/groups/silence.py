@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec import Struct
@@ -57,8 +56,7 @@ _DEFAULT: Final = Timeout(DEFAULT_TIMEOUT_MS, "default")
 _Setting = tuple[GroupType, str | None]
 
 
-@dataclass(slots=True)
-class Life:
+class Life(Struct):
     """The signs of life of one member.
 
     `heard`: its last message to its coordinator; `flow`, `host`: on that connection, from that host.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, field
 
 from kshark import limits
 from kshark.analysis.facts.bases import BETWEEN_DIRECTIONS
@@ -75,8 +74,7 @@ class _Closing(Struct, frozen=True):
     is_whole: bool
 
 
-@dataclass(slots=True, eq=False)
-class _Closings:
+class _Closings(Struct, eq=False):
     """Closings of one kind, one after the other."""
 
     watcher: ClosedOn

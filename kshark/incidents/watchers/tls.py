@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from msgspec import Struct
@@ -74,8 +73,7 @@ class _Kind(Struct, frozen=True):
     is_plain: bool
 
 
-@dataclass(slots=True, eq=False)
-class _Failures:
+class _Failures(Struct, eq=False):
     """Connections that failed in the same way, one after the other."""
 
     watcher: Handshakes
