@@ -190,11 +190,9 @@ class _Function:
             return f"{make}({values})"
         name = self._source.name(shape.name.rpartition(".")[2].lower())
         self._run.append(("B", 1, "t"))
+        self.line(f"{name} = {make}({values})")
         with self.block("if t:"):
-            self.line(f"tagged, p = tag_section(b, p - 1, end, {self._source.tags(shape)})")
-            self.line(f"{name} = {make}({values}{', ' if values else ''}**tagged)")
-        with self.block("else:"):
-            self.line(f"{name} = {make}({values})")
+            self.line(f"p = tag_section({name}, b, p - 1, end, {self._source.tags(shape)})")
         return name
 
     def slot(self, slot: Slot) -> str:
@@ -254,15 +252,17 @@ class _Function:
     def _sized(self, slot: Slot) -> str:
         name = self._source.name(slot.name)
         self._length(slot)
+        after = "p + n - 1" if slot.compact else "p + n"
         with self.block("if n:" if slot.compact else "if n >= 0:"):
-            self.line("q = p + n - 1" if slot.compact else "q = p + n")
-            if slot.type != "string":
+            if slot.type == "string":
+                self.line(f"{name} = b[p : (p := {after})].decode()")
+            else:
+                self.line(f"q = {after}")
                 with self.block("if q > end:"):
                     self.line("raise Misfit")
-            records = f"RECORDS(b, p, q, {slot.aligned})"
-            value = {"string": "b[p:q].decode()", "bytes": "b[p:q]", "records": records}[slot.type]
-            self.line(f"{name} = {value}")
-            self.line("p = q")
+                value = "b[p:q]" if slot.type == "bytes" else f"RECORDS(b, p, q, {slot.aligned})"
+                self.line(f"{name} = {value}")
+                self.line("p = q")
         self._otherwise_null(slot, name)
         return name
 
