@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from kshark import limits
 from kshark.api_keys import FETCH, PRODUCE, SHARE_FETCH
-from kshark.codec import Reader, compile_reader, interpret
+from kshark.codec import Reader, compile_reader, interpret, is_compiled
 from kshark.codec.masking import Masking, masks_of
 from kshark.exchange.owner import Owner, owner_names, owner_reader
 from kshark.model import OWNER
@@ -219,7 +219,7 @@ class Decoders(dict[int, Decoder]):
             return ReadBody(reading.body, codes or None, detail)
 
         body = BodyReader(_misfit, exactly)
-        left = INTERPRETED
+        left = 0 if is_compiled(layout, version) else INTERPRETED
 
         def first(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
             nonlocal left

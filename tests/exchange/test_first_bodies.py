@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kshark.codec import compile_reader
+from kshark.codec import compile_reader, compiler
 from kshark.exchange import decoding
 from kshark.model import Message
 from kshark.schema import Layout
@@ -16,7 +16,8 @@ from tests.exchange.test_stage import METADATA, Talk, answer, codes, metadata, r
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The layouts whose readers were compiled, in this order."""
+    """The layouts whose readers were compiled, in this order, as in a new process."""
+    monkeypatch.setattr(compiler, "_COMPILED", {})
     names: list[str] = []
 
     def noted(layout: Layout, version: int, **settings: Any) -> Any:
@@ -53,6 +54,12 @@ def test_a_large_body_compiles_its_reader_at_once(compiled: list[str]) -> None:
     (asked, _) = read(1, topics=decoding.INTERPRETED_BYTES)
     assert compiled == ["MetadataRequest"]
     assert len(asked.body.topics) == decoding.INTERPRETED_BYTES
+
+
+def test_what_an_earlier_capture_compiled_is_used_at_once(compiled: list[str]) -> None:
+    read(10)
+    read(1)
+    assert compiled == 2 * ["MetadataRequest", "MetadataResponse"]
 
 
 def test_both_ways_read_the_same() -> None:
