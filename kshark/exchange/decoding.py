@@ -1,7 +1,8 @@
 """Read messages of each (api key, version): with a compiled reader first, with the interpreter if that fails.
 
 The result of the compiled reader counts only if it ends exactly where the frame ends. Otherwise the interpreter reads
-the body again, keeps the readable part and names the fault.
+the body again, keeps the readable part and names the fault. The interpreter also reads the first small bodies of a
+layout, so that no reader is compiled for one or two of them.
 """
 
 from __future__ import annotations
