@@ -5,7 +5,6 @@ Records of one key are in order only within one partition. Keys are read with `k
 
 from __future__ import annotations
 
-from _blake2 import blake2b  # that of hashlib, whose import takes 3 ms for OpenSSL
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -115,7 +114,10 @@ class HashedKeys(Watcher):
     apis = frozenset({PRODUCE, METADATA})
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
+        from hashlib import blake2b  # 3 ms for OpenSSL, and few commands read keys
+
         super().__init__(scene, due)
+        self._hash: Final = blake2b
         self._topics: OrderedDict[tuple[int, str], _Topic] = OrderedDict()
         self._keys = 0
 
@@ -161,7 +163,7 @@ class HashedKeys(Watcher):
 
     def _choose(self, exchange: Exchange, topic: _Topic, partition: int, key: bytes) -> None:
         """Take a record with a key."""
-        digest = blake2b(key, digest_size=_DIGEST_BYTES).digest()
+        digest = self._hash(key, digest_size=_DIGEST_BYTES).digest()
         owner = host_of(exchange.flow.client), client_id_of(exchange.request)
         choices = topic.keys.get(digest, ())
         is_known = any(choice.owner == owner and choice.partition == partition for choice in choices)
