@@ -25,7 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import msgspec
 
 from kshark.capture import open_captures
-from kshark.embedded import Embedding
+from kshark.embedded.stage import Embedding
 from kshark.exchange import BodyWitness, Decoders, ExchangeStage
 from kshark.framing import Framing
 from kshark.link import Link

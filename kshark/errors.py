@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 class Error(Exception):
@@ -125,6 +124,8 @@ def close_to(word: str, words: Iterable[str]) -> str:
 
     The shortest of the `words` that start with `word` comes first.
     """
+    from difflib import get_close_matches  # 1 ms, rarely needed
+
     words = list(words)
     completions = sorted((candidate for candidate in words if len(word) > 2 and candidate.startswith(word)), key=len)
     matches = completions or get_close_matches(word, words, 1, 0.75)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeVar, final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,7 +84,7 @@ class Lost(NamedTuple):
     packets: int
 
 
-class Tick(NamedTuple):
+class Tick(Struct, frozen=True):
     """The time of a running capture: all packets up to then were captured, and went before it.
 
     In the time line: all events of these packets went before it, too.
@@ -93,7 +93,7 @@ class Tick(NamedTuple):
     time_ns: int
 
 
-class Moment(NamedTuple):
+class Moment(Struct, frozen=True, order=True):
     """A position in the capture: a packet, and the greatest time of all packets up to it.
 
     `last_ns` is the time of that packet, None if it is the greatest one.

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from kshark import limits
 from kshark.codec.paths import Names, paths, values
@@ -21,7 +21,7 @@ from kshark.schema import Field
 _NONE: Final = "A" * 22
 
 
-class Pair(NamedTuple):
+class Pair(Struct, frozen=True):
     """Fields with an id and its name: the way to the structure that has both, and the names of the two fields in it."""
 
     way: Names

@@ -29,7 +29,7 @@ from kshark.registry import Registry
 from kshark.tls import TlsStage
 
 if TYPE_CHECKING:
-    from kshark.embedded import Embedding
+    from kshark.embedded.stage import Embedding
     from kshark.names import TopicNames
     from kshark.requests import LoggedRequests
 
@@ -136,7 +136,7 @@ class Back:
         self._exchange = ExchangeStage(self.decoders, self.records, options.max_request_bytes, knows=options.knows)
         self.embedding: Embedding | None = None
         if options.embedded:
-            from kshark.embedded import Embedding  # imported only by consumers that show bodies
+            from kshark.embedded.stage import Embedding  # imported only by consumers that show bodies
 
             self.embedding = Embedding(registry, self.records, secrets=options.secrets)
 

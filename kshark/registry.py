@@ -14,7 +14,6 @@ from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from traceback import extract_tb
 from typing import Any, Final
 
 from msgspec import Struct
@@ -163,15 +162,28 @@ def kafka_registry() -> Registry:
 def _may_be_installed(folders: tuple[str, ...]) -> bool:
     """True if any installed package names the entry-point group.
 
-    It takes 2 ms; importlib.metadata takes 23 ms to find none.
+    It takes 1 ms; importlib.metadata takes 23 ms to find none.
     """
-    for folder in map(Path, folders):
-        if folder.is_file():
+    for folder in folders:
+        try:
+            names = os.listdir(folder or ".")
+        except NotADirectoryError:
             return True  # a zip file; the library reads it
-        for listing in (*folder.glob("*.dist-info/entry_points.txt"), *folder.glob("*.egg-info/entry_points.txt")):
-            if GROUP in listing.read_text("utf-8", "replace"):
+        except OSError:
+            continue
+        for name in names:
+            if name.endswith((".dist-info", ".egg-info")) and _names_group(os.path.join(folder, name)):
                 return True
     return False
+
+
+def _names_group(package: str) -> bool:
+    """True if the description of an installed package names the entry-point group."""
+    try:
+        with open(os.path.join(package, "entry_points.txt"), "rb") as file:
+            return GROUP.encode() in file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _installed() -> Iterator[tuple[Api, str]]:
@@ -210,6 +222,8 @@ def _api(dissector: Any, origin: str) -> Api:
 
 def _described(error: Exception) -> str:
     """Describe an error in a user's file, with the line where it arose."""
+    from traceback import extract_tb  # 1 ms, rarely needed
+
     if isinstance(error, SyntaxError):
         file, line = error.filename or "", error.lineno
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from msgspec import Struct, field
@@ -51,6 +52,7 @@ NEVER: Final = Versions(0, -1)
 ALWAYS: Final = Versions(0, OPEN)
 
 
+@lru_cache(maxsize=1024)  # few texts are written again and again
 def versions_of(text: str) -> Versions:
     """Parse `"0-3"`, `"2+"`, `"4"` or `"none"`. Raise SchemaError for other text."""
     if text == "none":
@@ -135,6 +137,9 @@ class Field(Struct, frozen=True):
         return {f.tag: f for f in self.fields if f.tag is not None and version in f.versions and version in f.tagged}
 
 
+_is_name: Final = re.compile(r"[a-z][a-z0-9_]*").fullmatch
+
+
 def _field(
     type: str,
     name: str,
@@ -154,7 +159,7 @@ def _field(
     bits: bool = False,
     secret: Secret | None = None,
 ) -> Field:
-    if name and not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+    if name and not _is_name(name):
         raise SchemaError(f"field name {name!r} is not snake_case")
     if tagged is not None and tag is None:
         raise SchemaError(f"field {name!r} has tagged={tagged!r} without a tag")

@@ -8,7 +8,7 @@ from typing import Any
 
 from kshark import encode
 from kshark.codec import compile_reader, compile_writer
-from kshark.embedded import Companion, companions
+from kshark.embedded.companions import Companion, companions
 from kshark.model import Event, Message
 from kshark.pipeline import Engine, Options
 from kshark.places import Structure

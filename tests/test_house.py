@@ -278,6 +278,27 @@ def test_help_imports_nothing_heavy() -> None:
     assert loaded & {"pyspark", "scapy", "pyarrow", "pandas", "numpy", "rich", "re2", "kshark_dissectors"} == set()
 
 
+#: Modules that few captures need, and dataclasses, each of which takes longer to define than a module to import.
+RARELY_NEEDED = frozenset({"_hashlib", "difflib", "threading", "traceback", "kshark.requests"})
+DATACLASSES = {"Options", "PacketBatch"}
+STARTED = """
+import sys, kshark.cli
+kshark.cli.main([sys.argv[1], "-q", sys.argv[2]])
+found = [it for name, module in [*sys.modules.items()] if name.startswith("kshark") for it in vars(module).values()]
+print(*sys.modules)
+print(*{it.__name__ for it in found if isinstance(it, type) and "__dataclass_fields__" in vars(it)})
+"""
+
+
+@pytest.mark.parametrize("command", ["check", "read"])
+def test_a_command_starts_with_little(command: str) -> None:
+    arguments = [sys.executable, "-c", STARTED, command, str(ROOT / "captures/adv-epochs.pcap")]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    modules, classes = done.stdout.splitlines()[-2:]
+    assert set(modules.split()) & RARELY_NEEDED == set()
+    assert set(classes.split()) <= DATACLASSES
+
+
 def test_export_does_without_pandas(tmp_path: Path) -> None:
     command = ["export", "-q", "-o", str(tmp_path), str(ROOT / "captures/adv-epochs.pcap")]
     code = (

@@ -6,13 +6,15 @@ has CR and LF in its type to show such transfers (IETF draft-ietf-opsawg-pcapng,
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark.capture.formats import FILE_HEADER, FORMATS
 from kshark.capture.resync import records_continue
 
 
-class Damage(NamedTuple):
+class Damage(Struct, frozen=True):
     """The first bytes of a destroyed file, and how it was destroyed."""
 
     magic: bytes

@@ -6,13 +6,16 @@ libpcap, pcap-common.
 
 from __future__ import annotations
 
+import re
 import struct
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark.limits import BLOCK_BYTES
 
 
-class Format(NamedTuple):
+class Format(Struct, frozen=True):
     """The meaning of a pcap file's magic number: byte order, nanoseconds per unit of the time's fraction, bytes of a
     record header.
     """
@@ -72,3 +75,10 @@ def follows(data: bytes, at: int, form: Format, before: int | None = None) -> bo
     if before is not None:
         sound &= abs(second - struct.unpack_from(form.order + "I", data, before)[0]) <= _DAY_S
     return sound
+
+
+def begins_request_log(head: bytes) -> bool:
+    """True if these are the first bytes of a broker's request log: both names stand in the first line."""
+    return (
+        re.match(rb'[^\0]{0,4096}?\{[^\0\n]{0,256}"requestHeader": ?\{[^\0\n]{0,256}"requestApiKey"', head) is not None
+    )

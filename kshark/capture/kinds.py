@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark.capture.formats import FORMATS, MAGIC, begins_pcap, begins_pcapng
 from kshark.records.recognition import begins_segment
@@ -17,7 +19,7 @@ from kshark.records.recognition import begins_segment
 _TEXT: Final = 512
 
 
-class Kind(NamedTuple):
+class Kind(Struct, frozen=True):
     """A kind of file: the bytes that it has at `at`, and what it is."""
 
     magic: bytes
@@ -88,7 +90,7 @@ KINDS: Final = (
 )
 
 
-class TextKind(NamedTuple):
+class TextKind(Struct, frozen=True):
     """A kind of text: the pattern of its beginning, in any case, and what it is.
 
     Patterns are compiled when they are needed: every command imports them, and few read a file that is no capture.

@@ -7,7 +7,9 @@ over which no connection lasts.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.requests.connections import connection_of
@@ -20,7 +22,7 @@ _LEAST_SILENCE_NS: Final = 500_000_000
 _MOST_GROUPS: Final = 64
 
 
-class LoggedRestart(NamedTuple):
+class LoggedRestart(Struct, frozen=True):
     """A restart. `line`: the last line of the broker before it, at `time_ns`."""
 
     broker: str

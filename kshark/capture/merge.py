@@ -10,9 +10,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kshark.capture.batches import chosen, frames_of, joined
@@ -36,7 +37,7 @@ NEVER: Final = (1 << 63) - 1
 SMALLEST_READ: Final = 1 << 14
 
 
-class Part(NamedTuple):
+class Part(Struct, frozen=True):
     """Rows of a lane's batch that are next: their sort keys, and the distance of each packet number from the previous
     one.
     """

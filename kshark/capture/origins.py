@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from kshark.capture.interfaces import options
 from kshark.limits import INTERFACES
@@ -34,7 +35,7 @@ _SPEED: Final = 8
 _INTERFACE_BITS: Final = 32
 
 
-class Description(NamedTuple):
+class Description(Struct, frozen=True):
     """An interface of a capture file: its position in its section, its link type (LINKTYPE_), and its options."""
 
     position: int

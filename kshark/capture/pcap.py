@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.lib.stride_tricks import sliding_window_view
 
 from kshark.capture.batches import chosen
@@ -38,7 +39,7 @@ class Header(NamedTuple):
     link_type: int
 
 
-class Stop(NamedTuple):
+class Stop(Struct, frozen=True):
     """The record before which reading stops: how many whole records come before it, and its position.
 
     `why`: an impossible length; another capture begins there; text of another program stands there or in that record,

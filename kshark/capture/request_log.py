@@ -27,8 +27,6 @@ from kshark.model import LOGGED_AFTER_GAP, LOGGED_REQUEST, LOGGED_RESPONSE, LOGG
 from kshark.requests.connections import connection_of
 from kshark.units import counted
 
-#: Both stand in the first line; a text without them is no request log.
-_BEGINS: Final = re.compile(rb'^[^\0]{0,4096}?\{[^\0\n]{0,256}"requestHeader": ?\{[^\0\n]{0,256}"requestApiKey"')
 #: Software that does not send every correlation id: NetworkClient counts requests that it then cannot send.
 _SKIPPING: Final = frozenset({"apache-kafka-java"})
 #: No time of a log is later: numbers of nanoseconds have 63 bits.
@@ -107,11 +105,6 @@ class Ids:
 
 
 _LINE: Final = msgspec.json.Decoder(LoggedLine)
-
-
-def begins_request_log(head: bytes) -> bool:
-    """True if these are the first bytes of a request log."""
-    return _BEGINS.match(head) is not None
 
 
 class RequestLogReader:

@@ -9,19 +9,17 @@ import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 
 from kshark.capture.compressed import COMPRESSIONS, Decompressed, Input
 from kshark.capture.destroyed import destroyed
 from kshark.capture.files import open_file, unreadable
-from kshark.capture.formats import FORMATS, MAGIC
+from kshark.capture.formats import FORMATS, MAGIC, begins_request_log
 from kshark.capture.in_order import TimeOrder
-from kshark.capture.kinds import archive_of, capture_inside, kind_of
 from kshark.capture.origins import Origins
 from kshark.capture.paths import STANDARD_INPUT
 from kshark.capture.pcap import PcapReader
 from kshark.capture.pcapng import PcapngReader
-from kshark.capture.request_log import RequestLogReader, begins_request_log
 from kshark.capture.resume_point import START, ResumePoint
 from kshark.capture.snoop import SNOOP, Snoop
 from kshark.capture.stop import Stop
@@ -30,7 +28,10 @@ from kshark.errors import Destroyed, Empty, NoCapture, NoPackets, UnreadableInpu
 from kshark.limits import BATCH_BYTES, BATCH_PACKETS, SORTED_NS
 from kshark.model import PacketBatch, Weird
 
-Reader = PcapReader | PcapngReader | RequestLogReader
+if TYPE_CHECKING:
+    from kshark.capture.request_log import RequestLogReader
+
+Reader: TypeAlias = "PcapReader | PcapngReader | RequestLogReader"
 #: Bytes needed to recognise a format.
 HEAD: Final = 4
 #: Bytes of the first read: few, since some captures are opened only for their first time.
@@ -125,7 +126,7 @@ class Capture:
     @property
     def is_log(self) -> bool:
         """True if it is a request log."""
-        return isinstance(self._reader, RequestLogReader)
+        return not isinstance(self._reader, (PcapReader, PcapngReader))
 
     @property
     def head(self) -> bytes:
@@ -205,6 +206,8 @@ class Capture:
             return head, reader
         if self._how_destroyed is not None:
             raise Destroyed(f"{self.name}: {packed}{self._how_destroyed}")
+        from kshark.capture.kinds import archive_of, capture_inside, kind_of  # only needed for what is no capture
+
         archive = archive_of(head)
         at = capture_inside(head) if archive is None else None
         reader = None if at is None else reader_for(head[at:], origins=self._origins)
@@ -256,6 +259,8 @@ def reader_for(head: bytes, begin: ResumePoint[Any] = START, origins: Origins | 
         return reader
     if origins is not None:
         raise NoPackets("a request log has no packets to copy; capture the traffic to get them")
+    from kshark.capture.request_log import RequestLogReader  # 6 ms, with kshark.requests
+
     return RequestLogReader(begin)
 
 

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from kshark.analysis import OF_CLIENTS, ClientCoverage, Observed, Parties, RuleCoverage
 from kshark.analysis.rules import BOOK
@@ -115,7 +117,7 @@ class NewFindings:
         return Counter({kind: times for kind, times in self.kinds.items() if kind in self._baseline.kinds})
 
 
-class Untested(NamedTuple):
+class Untested(Struct, frozen=True):
     """Rules of `--require` that were never tested, in all or by one client. `by`: what `client` is the name of."""
 
     codes: Sequence[str]
@@ -142,7 +144,7 @@ def _missing(codes: Iterable[str], rules: Sequence[RuleCoverage]) -> list[str]:
     return [code for code in codes if code not in tested]
 
 
-class Conformance(NamedTuple):
+class Conformance(Struct, frozen=True):
     """The answers of a capture to the options: coverage of each client, what was not tested, known findings."""
 
     clients: Sequence[ClientCoverage] = ()
@@ -204,7 +206,7 @@ class Conformance(NamedTuple):
 NOTHING_ASKED: Final = Conformance()
 
 
-class Result(NamedTuple):
+class Result(Struct, frozen=True):
     """The check of one capture. `outcomes`: what decides the exit code. `kinds`: all kinds of findings, known ones too.
     `part`: the capture's part of a document."""
 

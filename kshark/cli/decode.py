@@ -14,7 +14,7 @@ from kshark.cli.apis import add_dissectors, registry
 from kshark.cli.parser import Parser, add_secrets, close_to
 from kshark.codec import Reading, interpret
 from kshark.codec.masking import mask, masks_of
-from kshark.embedded import Companion, companions
+from kshark.embedded.companions import Companion, companions
 from kshark.errors import UnreadableInput, UsageError
 from kshark.names import TopicNames
 from kshark.output.jsonlines import json_lines, pretty

@@ -21,7 +21,7 @@ def ended_by_signals(files: Sequence[str], *, stops: bool = False) -> Iterator[S
     """
     has_pipe = any(map(is_pipe, files))
     if has_pipe or stops:
-        from signal import SIGINT, SIGTERM  # 1 ms with threading
+        from signal import SIGINT, SIGTERM  # 0.5 ms
 
         with _ended_by_signals(SIGINT, *([SIGTERM] if has_pipe else ())) as stop:
             yield stop
@@ -32,25 +32,24 @@ def ended_by_signals(files: Sequence[str], *, stops: bool = False) -> Iterator[S
 @contextmanager
 def _ended_by_signals(*numbers: int) -> Iterator[Stop | None]:
     import signal
-    from threading import current_thread, main_thread
 
-    if current_thread() is not main_thread():
-        yield None
-        return
     stop, before = Stop(), {number: signal.getsignal(number) for number in numbers}
 
     def restore() -> None:
-        for number in numbers:
-            signal.signal(number, before[number])
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     def end(number: int, frame: Any) -> None:
         restore()
         stop.set()
 
-    for number in numbers:
-        signal.signal(number, end)
     try:
-        yield stop
+        for number in numbers:
+            signal.signal(number, end)
+    except ValueError:  # only the main thread may set handlers
+        before.clear()
+    try:
+        yield stop if before else None
     finally:
         restore()
         stop.close()

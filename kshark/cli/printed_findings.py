@@ -6,7 +6,9 @@ from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark.analysis import PackedFindings
 from kshark.cli.source import Source
@@ -73,7 +75,7 @@ def rule_codes(given: list[str]) -> set[str]:
     return codes
 
 
-class Printed(NamedTuple):
+class Printed(Struct, frozen=True):
     """Findings that were printed: their counts, and their headlines."""
 
     counts: FindingCounts

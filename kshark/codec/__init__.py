@@ -6,7 +6,7 @@ make objects of the same classes (kshark.codec.shapes).
 
 from __future__ import annotations
 
-from kshark.codec.compiler import Reader, RecordsReader, compile_reader, reader_source
+from kshark.codec.compiler import Reader, RecordsReader, compile_reader, is_compiled, reader_source
 from kshark.codec.interpreter import BodyFault, Reading, interpret
 from kshark.codec.plain import plain
 from kshark.codec.shapes import DECODED
@@ -22,6 +22,7 @@ __all__ = [
     "compile_reader",
     "compile_writer",
     "interpret",
+    "is_compiled",
     "plain",
     "reader_source",
 ]

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import starmap
 from struct import Struct
+from types import CodeType
 from typing import Any, Final, Protocol
 
 from kshark.codec import primitives
@@ -47,6 +47,9 @@ _HELPERS: Final[dict[str, Any]] = {
     "uvarint": primitives.uvarint,
     "uvarlong": primitives.uvarlong,
 }
+#: The code of the readers compiled so far, and its constants: more than all layouts of Kafka have.
+_COMPILED: Final[dict[tuple[Shape, int], tuple[CodeType, dict[str, Any]]]] = {}
+_MOST_COMPILED: Final = 4096
 #: Most nested loops in one function. Python allows 20 levels; deeper structs become functions of their own.
 _LOOPS: Final = 8
 
@@ -73,10 +76,20 @@ def reader_source(layout: Layout, version: int) -> str:
     return _Source(shape_of(layout, version), version).text()
 
 
-@lru_cache(maxsize=4096)
-def _compiled(shape: Shape, version: int) -> tuple[Any, dict[str, Any]]:
-    source = _Source(shape, version)
-    return compile(source.text(), f"<{shape.name} version {version}>", "exec"), source.constants
+def is_compiled(layout: Layout, version: int) -> bool:
+    """True if a reader of these bodies was compiled in this process, so that compile_reader takes no time."""
+    return (shape_of(layout, version), version) in _COMPILED
+
+
+def _compiled(shape: Shape, version: int) -> tuple[CodeType, dict[str, Any]]:
+    compiled = _COMPILED.get((shape, version))
+    if compiled is None:
+        source = _Source(shape, version)
+        code = compile(source.text(), f"<{shape.name} version {version}>", "exec")
+        if len(_COMPILED) >= _MOST_COMPILED:
+            _COMPILED.clear()
+        compiled = _COMPILED[shape, version] = code, source.constants
+    return compiled
 
 
 def _slice(buffer: bytes, start: int, end: int, aligned: bool = True) -> bytes:
@@ -190,11 +203,9 @@ class _Function:
             return f"{make}({values})"
         name = self._source.name(shape.name.rpartition(".")[2].lower())
         self._run.append(("B", 1, "t"))
+        self.line(f"{name} = {make}({values})")
         with self.block("if t:"):
-            self.line(f"tagged, p = tag_section(b, p - 1, end, {self._source.tags(shape)})")
-            self.line(f"{name} = {make}({values}{', ' if values else ''}**tagged)")
-        with self.block("else:"):
-            self.line(f"{name} = {make}({values})")
+            self.line(f"p = tag_section({name}, b, p - 1, end, {self._source.tags(shape)})")
         return name
 
     def slot(self, slot: Slot) -> str:
@@ -254,15 +265,17 @@ class _Function:
     def _sized(self, slot: Slot) -> str:
         name = self._source.name(slot.name)
         self._length(slot)
+        after = "p + n - 1" if slot.compact else "p + n"
         with self.block("if n:" if slot.compact else "if n >= 0:"):
-            self.line("q = p + n - 1" if slot.compact else "q = p + n")
-            if slot.type != "string":
+            if slot.type == "string":
+                self.line(f"{name} = b[p : (p := {after})].decode()")
+            else:
+                self.line(f"q = {after}")
                 with self.block("if q > end:"):
                     self.line("raise Misfit")
-            records = f"RECORDS(b, p, q, {slot.aligned})"
-            value = {"string": "b[p:q].decode()", "bytes": "b[p:q]", "records": records}[slot.type]
-            self.line(f"{name} = {value}")
-            self.line("p = q")
+                value = "b[p:q]" if slot.type == "bytes" else f"RECORDS(b, p, q, {slot.aligned})"
+                self.line(f"{name} = {value}")
+                self.line("p = q")
         self._otherwise_null(slot, name)
         return name
 

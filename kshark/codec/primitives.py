@@ -72,10 +72,9 @@ def length(b: bytes, p: int, end: int) -> tuple[int, int]:
 TagReader = Callable[[bytes, int, int], tuple[Any, int]]
 
 
-def tag_section(b: bytes, p: int, end: int, readers: Mapping[int, tuple[str, TagReader]]) -> tuple[dict[str, Any], int]:
-    """Return the tagged fields by name, unknown ones under `_tagged`, and the position after the section."""
+def tag_section(struct: Any, b: bytes, p: int, end: int, readers: Mapping[int, tuple[str, TagReader]]) -> int:
+    """Set the tagged fields of a struct, unknown ones as `_tagged`; return the position after the section."""
     count, p = uvarint(b, p)
-    tagged: dict[str, Any] = {}
     unknown: dict[str, bytes] = {}
     last = -1
     for _ in range(count):
@@ -87,15 +86,16 @@ def tag_section(b: bytes, p: int, end: int, readers: Mapping[int, tuple[str, Tag
         last = tag
         if tag in readers:
             name, read = readers[tag]
-            tagged[name], p = read(b, p, stop)
+            value, p = read(b, p, stop)
             if p != stop:
                 raise Misfit
+            setattr(struct, name, value)
         else:
             unknown[str(tag)] = b[p:stop]
             p = stop
     if unknown:
-        tagged[UNKNOWN_TAGS] = unknown
-    return tagged, p
+        setattr(struct, UNKNOWN_TAGS, unknown)
+    return p
 
 
 def refused(b: bytes, p: int, stop: int) -> tuple[Any, int]:

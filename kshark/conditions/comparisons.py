@@ -5,10 +5,11 @@ Each class gives its Python, SQL and text form side by side.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from abc import abstractmethod
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct
 
 from kshark.conditions.condition import Condition
 from kshark.conditions.expressions import in_java, searching
@@ -27,10 +28,8 @@ def _is_decimal(sql: str) -> bool:
     return sql.removeprefix("-").isdecimal() and not -(1 << 63) <= int(sql) < 1 << 63
 
 
-class Value(ABC):
+class Value(Struct, frozen=True, eq=False):
     """A value that a row has, or that is absent."""
-
-    __slots__ = ()
 
     @abstractmethod
     def value(self, row: Row) -> tuple[list[str], str]:
@@ -72,8 +71,7 @@ def _all(*tests: str) -> str:
     return f"({' and '.join(dict.fromkeys(tests))})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compare(Condition):
+class Compare(Condition, frozen=True, eq=False):
     """A comparison of two values; false if one is absent."""
 
     operator: str
@@ -121,8 +119,7 @@ def _same_kind(condition: Condition, kinds: set[str]) -> None:
         raise SchemaError(f"{condition.description}: cannot compare {' with '.join(sorted(kinds))}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Present(Condition):
+class Present(Condition, frozen=True, eq=False):
     """The value exists; an array or struct is not null."""
 
     term: Value
@@ -141,8 +138,7 @@ class Present(Condition):
         self.term.exists(struct)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OneOf(Condition):
+class OneOf(Condition, frozen=True, eq=False):
     """The value is one of several constants."""
 
     term: Value
@@ -163,8 +159,7 @@ class OneOf(Condition):
         _same_kind(self, {self.term.kind(struct), *map(kind_of, self.values)})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Contains(Condition):
+class Contains(Condition, frozen=True, eq=False):
     """A text contains a text, or bytes contain bytes."""
 
     term: Value
@@ -187,8 +182,7 @@ class Contains(Condition):
         _same_kind(self, {self.term.kind(struct), kind_of(self.part)})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Matches(Condition):
+class Matches(Condition, frozen=True, eq=False):
     """A regular expression matches somewhere in the text, or in the bytes."""
 
     term: Value

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NoReturn
+
+from msgspec import Struct
 
 from kshark.conditions.source import Row, Sql
 from kshark.schema import Field
@@ -13,13 +14,11 @@ from kshark.schema import Field
 Test = Callable[[Any], bool]
 
 
-class Condition(ABC):
+class Condition(Struct, frozen=True, eq=False):
     """A condition over a row: a body, an element of an array, or a whole message.
 
     Immutable. Two conditions are equal if they are written the same way.
     """
-
-    __slots__ = ()
 
     #: True if its text lists alternatives, so that it needs brackets inside an And.
     is_list: ClassVar[bool] = False
@@ -106,8 +105,7 @@ class Condition(ABC):
         return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Truth(Condition):
+class Truth(Condition, frozen=True, eq=False):
     """A condition that is always true, or always false."""
 
     holds: bool
@@ -129,8 +127,7 @@ ALWAYS: Final = Truth(True)
 NEVER: Final = Truth(False)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class And(Condition):
+class And(Condition, frozen=True, eq=False):
     """True if all items are true."""
 
     items: tuple[Condition, ...]
@@ -153,8 +150,7 @@ class And(Condition):
             item.check(struct)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Or(Condition):
+class Or(Condition, frozen=True, eq=False):
     """True if at least one item is true."""
 
     is_list: ClassVar[bool] = True
@@ -177,8 +173,7 @@ class Or(Condition):
             item.check(struct)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Not(Condition):
+class Not(Condition, frozen=True, eq=False):
     """True if the item is false."""
 
     item: Condition

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kshark.conditions.condition import Condition, either
 from kshark.conditions.source import Row, Sql
@@ -23,8 +22,7 @@ def any_of(path: str | F, condition: Condition) -> Condition:
     return condition
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AnyOf(Condition):
+class AnyOf(Condition, frozen=True, eq=False):
     """At least one element of one array fulfils a condition; false if the array is absent or null."""
 
     array: F

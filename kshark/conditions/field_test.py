@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kshark.conditions.comparisons import Compare
 from kshark.conditions.condition import Condition, either
@@ -15,8 +16,7 @@ from kshark.conditions.terms import Term, term
 from kshark.errors import FilterError, UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class FieldTest:
+class FieldTest(Struct, frozen=True):
     """An `operator` with its values, tested on some occurrence of a field.
 
     Operators on all occurrences are composed of these.

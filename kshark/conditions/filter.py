@@ -9,8 +9,9 @@ is present; kafka.request and kafka.response alone test the kind of the message.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from kshark.conditions.condition import ALWAYS, NEVER, Condition, Test, either
 from kshark.conditions.elements import AnyOf

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kshark.codec import DECODED
@@ -26,10 +25,8 @@ from kshark.schema import Field
 _KINDS: Final = {bool: "truth", int: "number", float: "fraction", str: "text", bytes: "bytes"}
 
 
-class OfMessages(Condition):
+class OfMessages(Condition, frozen=True, eq=False):
     """A condition that only filters have: it has no SQL and no schema."""
-
-    __slots__ = ()
 
     def in_sql(self, sql: Sql) -> str:
         raise UsageError(f"{self.description} has no SQL form")
@@ -38,8 +35,7 @@ class OfMessages(Condition):
         raise UsageError(f"{self.description} belongs to no schema")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InBody(OfMessages):
+class InBody(OfMessages, frozen=True, eq=False):
     """A test of some occurrence of a body's field, wherever it is; `apis` are the APIs that have the field."""
 
     field: BodyField
@@ -105,8 +101,7 @@ class InBody(OfMessages):
         return AnyInside(opened, self.field.rest, either(conditions))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OfTopics(OfMessages):
+class OfTopics(OfMessages, frozen=True, eq=False):
     """A test of some topic of a message: its id and its name are one occurrence, and either may pass.
 
     `text`: the test as a condition on one text.
@@ -133,8 +128,7 @@ class OfTopics(OfMessages):
         return self.test.description
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AnyInside(OfMessages):
+class AnyInside(OfMessages, frozen=True, eq=False):
     """Some value at the end of a path that no schema describes; arrays on the path are searched."""
 
     opened: F

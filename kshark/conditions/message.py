@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,8 +14,7 @@ from kshark.errors import UsageError
 from kshark.schema import Field
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Whether(Term):
+class Whether(Term, frozen=True, eq=False):
     """The truth of a condition, as a value."""
 
     condition: Condition
@@ -34,8 +32,7 @@ class Whether(Term):
         return "truth"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Made(Term):
+class Made(Term, frozen=True, eq=False):
     """A value computed by a Python function; `name` describes it for people. It has no SQL."""
 
     name: str

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count
 from types import CodeType
 from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from kshark.errors import UsageError
 
@@ -104,8 +104,7 @@ def _compiled(source: str) -> CodeType:
     return compile(source, "<condition>", "exec")
 
 
-@dataclass(frozen=True, slots=True)
-class Sql:
+class Sql(Struct, frozen=True):
     """An SQL expression over `row`, a column or a lambda's variable; `version`: the column with the API's version."""
 
     row: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NoReturn
 
@@ -23,10 +22,8 @@ KINDS: Final[Mapping[str, str]] = {
 }
 
 
-class Term(Value):
+class Term(Value, frozen=True, eq=False):
     """A value of a row, or absent. Comparing terms gives conditions."""
-
-    __slots__ = ()
 
     def __lt__(self, other: Term | Constant) -> Condition:
         return Compare("<", self, term(other))
@@ -100,8 +97,7 @@ def _if_there(variable: str) -> tuple[list[str], str]:
     return [f"{variable} is not None", f"{variable} is not UNSET"], variable
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class F(Term):
+class F(Term, frozen=True, eq=False):
     """A field by its name in snake_case; dots separate structs: `F("current_leader.leader_id")`."""
 
     name: str
@@ -133,8 +129,7 @@ class F(Term):
         self.field(struct)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Element(Term):
+class _Element(Term, frozen=True, eq=False):
     """An element of an array of scalar values."""
 
     def value(self, row: Row) -> tuple[list[str], str]:
@@ -153,8 +148,7 @@ class _Element(Term):
 ELEMENT: Final = _Element()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Const(Term):
+class Const(Term, frozen=True, eq=False):
     """A constant: the same value in every message."""
 
     constant: Constant
@@ -177,8 +171,7 @@ def size(array: str | F) -> Term:
     return Size(F(array) if isinstance(array, str) else array)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Size(Term):
+class Size(Term, frozen=True, eq=False):
     """The number of an array's elements; never absent."""
 
     array: F
@@ -198,8 +191,7 @@ class Size(Term):
         return "number"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sum(Term):
+class Sum(Term, frozen=True, eq=False):
     """A sum or difference of whole numbers of any size. SQL uses decimals for numbers beyond 64 bits."""
 
     operator: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from kshark.conditions.condition import NEVER, Condition
@@ -20,8 +19,7 @@ def by_version(cases: Mapping[str, Condition]) -> Condition:
     return ByVersion(tuple((versions_of(versions), condition) for versions, condition in cases.items()))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ByVersion(Condition):
+class ByVersion(Condition, frozen=True, eq=False):
     """A condition for each range of versions."""
 
     is_list: ClassVar[bool] = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from kshark.api_keys import API_VERSIONS
@@ -15,38 +14,57 @@ from kshark.model import Closed, Flow
 _REQUEST_TIMEOUT_NS: Final = 30_000_000_000
 
 
-@dataclass(slots=True, eq=False)  # a msgspec struct is slower to change
-class KafkaConnection:
+class KafkaConnection:  # a struct takes longer to change, a dataclass to import
     """A Kafka connection as the exchange stage sees it: its open requests and its settings."""
 
-    flow: Flow
-    client: str
-    broker: str
-    #: The TCP connection's end, if that is a proxy which named the client.
-    proxy: str | None = None
-    open: OpenRequests = field(default_factory=list)
-    #: The number of requests that were given up because too many were open, and whose answers may still come.
-    given_up: int = 0
-    #: No open request has a higher correlation id.
-    highest: int = -1 << 31
-    #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.
-    one_way: list[int] = field(default_factory=list)
-    #: SASL tokens without header follow (SaslHandshake v0); `raw_open` counts the client's unanswered tokens.
-    raw: bool = False
-    raw_open: int = 0
-    #: Answers may be missing: bytes from the broker were lost since the oldest open request was sent.
-    answers_lost: bool = False
-    #: The client uses APIs in versions that no final release accepts.
-    is_early: bool = False
-    #: The ranges in the broker's answer to ApiVersions (offer_of); empty before that.
-    offered: bytes = b""
-    #: True if the broker accepted a step of SASL authentication, False if it has only accepted the mechanism; None:
-    #: authentication has not begun, or the broker refused it.
-    authenticated: bool | None = None
-    #: The highest number of a request that was sent while others were open.
-    number: int = 0
-    #: Index of the open requests; None until it is first needed.
-    by_id: ByCorrelationId | None = None
+    __slots__ = (
+        "answers_lost",
+        "authenticated",
+        "broker",
+        "by_id",
+        "client",
+        "flow",
+        "given_up",
+        "highest",
+        "is_early",
+        "number",
+        "offered",
+        "one_way",
+        "open",
+        "proxy",
+        "raw",
+        "raw_open",
+    )
+
+    def __init__(self, flow: Flow, client: str, broker: str, proxy: str | None = None) -> None:
+        self.flow = flow
+        self.client = client
+        self.broker = broker
+        #: The TCP connection's end, if that is a proxy which named the client.
+        self.proxy = proxy
+        self.open: OpenRequests = []
+        #: The number of requests that were given up because too many were open, and whose answers may still come.
+        self.given_up: int = 0
+        #: No open request has a higher correlation id.
+        self.highest: int = -1 << 31
+        #: Correlation ids of the last one-way requests: an answer to one of them is a fault of the broker.
+        self.one_way: list[int] = []
+        #: SASL tokens without header follow (SaslHandshake v0); `raw_open` counts the client's unanswered tokens.
+        self.raw: bool = False
+        self.raw_open: int = 0
+        #: Answers may be missing: bytes from the broker were lost since the oldest open request was sent.
+        self.answers_lost: bool = False
+        #: The client uses APIs in versions that no final release accepts.
+        self.is_early: bool = False
+        #: The ranges in the broker's answer to ApiVersions (offer_of); empty before that.
+        self.offered: bytes = b""
+        #: True if the broker accepted a step of SASL authentication, False if it has only accepted the mechanism; None:
+        #: authentication has not begun, or the broker refused it.
+        self.authenticated: bool | None = None
+        #: The highest number of a request that was sent while others were open.
+        self.number: int = 0
+        #: Index of the open requests; None until it is first needed.
+        self.by_id: ByCorrelationId | None = None
 
     def index_of(self, correlation_id: int) -> int | None:
         """Return the index of the oldest open request with this correlation id; None if there is none."""

@@ -1,7 +1,8 @@
 """Read messages of each (api key, version): with a compiled reader first, with the interpreter if that fails.
 
 The result of the compiled reader counts only if it ends exactly where the frame ends. Otherwise the interpreter reads
-the body again, keeps the readable part and names the fault.
+the body again, keeps the readable part and names the fault. The interpreter also reads the first small bodies of a
+layout, so that no reader is compiled for one or two of them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 
 from kshark import limits
 from kshark.api_keys import FETCH, PRODUCE, SHARE_FETCH
-from kshark.codec import Reader, compile_reader, interpret
+from kshark.codec import Reader, compile_reader, interpret, is_compiled
 from kshark.codec.masking import Masking, masks_of
 from kshark.exchange.owner import Owner, owner_names, owner_reader
 from kshark.model import OWNER
@@ -27,6 +28,10 @@ from kshark.registry import Registry
 from kshark.schema import NEVER, Api, Layout, Sasl
 
 _INT16: Final = Struct(">h").unpack_from
+#: So many bodies of a layout are interpreted if they are small: compiling its reader takes as long as interpreting ten
+#: of them, and half of the layouts in a capture have no more bodies.
+INTERPRETED: Final = 2
+INTERPRETED_BYTES: Final = 512
 #: What rules need of the headers of record batches.
 _KEPT_OF_REQUESTS: Final = {PRODUCE: Kept(produced=True)}
 _KEPT_OF_ANSWERS: Final = {FETCH: Kept(spans=True, produced=True), SHARE_FETCH: Kept(spans=True)}
@@ -196,7 +201,10 @@ class Decoders(dict[int, Decoder]):
         )
 
     def _body(self, layout: Layout, version: int, kept: Kept = NOTHING_KEPT) -> BodyReader:
-        """Return the reader of a layout; `kept`: what records that stay closed get of their headers."""
+        """Return the reader of a layout; `kept`: what records that stay closed get of their headers.
+
+        It is compiled when the layout turns out to be used often.
+        """
         records = self._records
         read = records if kept is NOTHING_KEPT else partial(records, kept=kept)
 
@@ -211,7 +219,19 @@ class Decoders(dict[int, Decoder]):
             )
             return ReadBody(reading.body, codes or None, detail)
 
-        body = BodyReader(compile_reader(layout, version, records=read), exactly)
+        body = BodyReader(_misfit, exactly)
+        left = 0 if is_compiled(layout, version) else INTERPRETED
+
+        def first(buffer: bytes, at: int, end: int) -> tuple[Any, int]:
+            nonlocal left
+            if left and end - at <= INTERPRETED_BYTES:
+                left -= 1
+                reading = interpret(layout, version, buffer, at, end, records=read)
+                return _misfit(buffer, at, end) if reading.faults else (reading.body, reading.position)
+            body.read = compile_reader(layout, version, records=read)
+            return body.read(buffer, at, end)
+
+        body.read = first
         return body if self.masking is None else _with_credentials(body, layout, version, self.masking)
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.api_keys import (
@@ -47,7 +49,7 @@ OFFSET_APIS: Final = frozenset(
 )
 
 
-class _Shown(NamedTuple):
+class _Shown(Struct, frozen=True):
     """An offset of a group. `offset` None: it is unknown since then. `lag`: of the answer; None if it has none."""
 
     group_id: str

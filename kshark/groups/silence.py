@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis import Moment
@@ -34,7 +35,7 @@ _SETTINGS: Final[dict[str, tuple[int, GroupType]]] = {
 _ENDS: Final = frozenset({"fin", "rst", "reused"})
 
 
-class Timeout(NamedTuple):
+class Timeout(Struct, frozen=True):
     """A session timeout, its source, and the time of its last change in the capture."""
 
     ms: int
@@ -55,8 +56,7 @@ _DEFAULT: Final = Timeout(DEFAULT_TIMEOUT_MS, "default")
 _Setting = tuple[GroupType, str | None]
 
 
-@dataclass(slots=True)
-class Life:
+class Life(Struct):
     """The signs of life of one member.
 
     `heard`: its last message to its coordinator; `flow`, `host`: on that connection, from that host.

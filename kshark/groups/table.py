@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kshark import limits
@@ -50,8 +50,7 @@ PASSING: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GroupExchange:
+class GroupExchange(Struct, frozen=True):
     """An exchange: the bodies of the request and the answer (None: there is none, or it could not be read). `since` is
     the moment of the request, `at` that of the answer, or of the request without one."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from msgspec import Struct, field
 
@@ -157,7 +157,7 @@ def _refused(group_id: str | None, reason: str, members: list[Outcomes], explain
     return _headline(text, advice, 84, worst, reason or None)
 
 
-class _Lack(NamedTuple):
+class _Lack(Struct, frozen=True):
     """Why a member gets no records: it is throttled, its fetches fail with an error, or they come back empty because
     other members got those of its partitions: meanwhile, or all of them `earlier`."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark.analysis import MemberKey, Outcomes
 from kshark.analysis.rules.causes import CAUSES
@@ -22,7 +24,7 @@ _ADVICE: Final = {
 }
 
 
-class Lost(NamedTuple):
+class Lost(Struct, frozen=True):
     """Lost sessions of some members. `opened`: all of their sessions, `closed_by`: the side that closed the connections
     of the lost ones, `quiet_ns`: the shortest and the longest time from the last answer to that; None if unknown."""
 

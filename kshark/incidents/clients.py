@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from kshark.endpoints import host_of
 from kshark.model import Flow, Message, Witness
 
 
-class Client(NamedTuple):
+class Client(Struct, frozen=True):
     """A client of a broker: its host without the port, and its client id."""
 
     broker: str

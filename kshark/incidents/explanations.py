@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from typing import Final, NamedTuple
+from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kshark import limits
@@ -27,7 +28,7 @@ _NETWORKS: Final = ("network", "unknown")
 _INCIDENTS: Final = frozenset(row.code for row in ROWS)
 
 
-class _Explanation(NamedTuple):
+class _Explanation(Struct, frozen=True):
     """An incident, from packet to packet."""
 
     since: int

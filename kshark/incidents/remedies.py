@@ -6,7 +6,9 @@ the Java client (NetworkClient, Sender, AbstractCoordinator).
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark_dissectors.enums import ApiKey as A
 from kshark_dissectors.enums import ErrorCode as E
@@ -42,7 +44,7 @@ OTHER_RULES: Final = frozenset(
 )
 
 
-class Remedy(NamedTuple):
+class Remedy(Struct, frozen=True):
     """The duty of a client after one of `codes` in answers to `of` (None: any API).
 
     `by`: the requests that are the remedy; none: the client alone has no remedy. `least_ns`: for so long a client may

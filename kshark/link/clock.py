@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.lib.stride_tricks import sliding_window_view
 
 from kshark.limits import SILENCE_NS, SILENCE_PACKETS, STOPPED_PACKETS
@@ -76,7 +77,7 @@ def joined(parts: Iterable[Samples]) -> Samples:
 NONE: Final = Samples(*(np.empty(0, np.int64) for _ in Samples._fields))
 
 
-class Jump(NamedTuple):
+class Jump(Struct, frozen=True, order=True):
     """Two neighbouring packets, `before` and `packet`, with an unlikely distance in time: a step back, or a silence."""
 
     packet: int

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 KEY_WORDS: Final = 5
 
 
-class LinkHeader(NamedTuple):
+class LinkHeader(Struct, frozen=True):
     """A link layer's header: its size, the position of its ethertype (None: it has none), or the fixed next
     protocol.
     """
@@ -122,7 +122,7 @@ class Columns(Struct):
     missing: Int64s
 
 
-class Others(NamedTuple):
+class Others(Struct, frozen=True):
     """Rows of packets without TCP, and their IP protocol numbers. UDP among them belongs to no known tunnel."""
 
     row: Int64s

@@ -6,7 +6,9 @@ Sources: RFC 4303 (ESP), RFC 5879 (how to recognise that it is not encrypted), R
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark.link.packet import TCP, Packet
 
@@ -16,7 +18,7 @@ _HEADER: Final = 8
 _ICV_SIZES: Final = (12, 16, 24, 32, 8, 0)
 
 
-class InClear(NamedTuple):
+class InClear(Struct, frozen=True):
     """The content of an ESP packet: its protocol (TCP or IP), its begin and end."""
 
     protocol: int

@@ -7,8 +7,9 @@ identifications).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 from zlib import crc32
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.link.packet import Datagram, Fragment
@@ -17,7 +18,7 @@ from kshark.link.packet import Datagram, Fragment
 _TOO_LONG = 1 << 16
 
 
-class Lost(NamedTuple):
+class Lost(Struct, frozen=True):
     """A packet that is given up: its number of fragments, their bytes, the last one's packet number and time, and the
     reason.
     """
@@ -29,7 +30,7 @@ class Lost(NamedTuple):
     why: str
 
 
-class Whole(NamedTuple):
+class Whole(Struct, frozen=True):
     """A reassembled packet: the captured part of its payload's `size` bytes, up to the first byte not captured."""
 
     datagram: Datagram

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from kshark.limits import HEADERS
 
 IPV4: Final = 0x0800
@@ -41,21 +43,21 @@ class Segment(NamedTuple):
     short: int
 
 
-class Other(NamedTuple):
+class Other(Struct, frozen=True):
     """A packet without TCP. `kind` is `LAYER: content` or the layer alone; `code` shows if there may be TCP inside."""
 
     kind: str
     code: str = "NOT_TCP"
 
 
-class Fault(NamedTuple):
+class Fault(Struct, frozen=True):
     """A packet that cannot be read: a code of the catalogue and the fault."""
 
     code: str
     detail: str
 
 
-class Datagram(NamedTuple):
+class Datagram(Struct, frozen=True):
     """The common values of the fragments of one IP packet; `addresses` are source and target, 16 bytes each."""
 
     version: int
@@ -64,7 +66,7 @@ class Datagram(NamedTuple):
     protocol: int
 
 
-class Fragment(NamedTuple):
+class Fragment(Struct, frozen=True):
     """A piece of an IP packet: `size` bytes from position `at` of its payload.
 
     `length` of them are captured, from `offset` in the buffer.
@@ -78,7 +80,7 @@ class Fragment(NamedTuple):
     length: int
 
 
-class NextHeader(NamedTuple):
+class NextHeader(Struct, frozen=True):
     """The next header: an ethertype or one of the numbers above, and its position."""
 
     ethertype: int

@@ -9,7 +9,7 @@ are one.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -51,7 +51,7 @@ class Again(Struct):
         return telling and any(sizes) and all(2 * again >= size for again, size in zip(self.sizes, sizes, strict=True))
 
 
-class Copies(NamedTuple):
+class Copies(Struct, frozen=True):
     """Totals of all connections captured twice.
 
     `most` are the packets and ends of the connection with the most copies. Copies of several parts of a capture add up.
@@ -63,7 +63,7 @@ class Copies(NamedTuple):
     first_packet: int = 0
     most: tuple[int, str] = (0, "")
 
-    def __add__(self, other: Copies) -> Copies:  # type: ignore[override]
+    def __add__(self, other: Copies) -> Copies:
         first = min(filter(None, (self.first_packet, other.first_packet)), default=0)
         sums = (self.connections + other.connections, self.packets + other.packets, self.size + other.size)
         return Copies(*sums, first, max(self.most, other.most))

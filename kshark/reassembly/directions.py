@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
 
@@ -84,47 +83,75 @@ class Waiting(Struct, eq=False):
 NONE: Final[Any] = ()
 
 
-@dataclass(slots=True, eq=False)  # a struct takes longer to change
-class Direction:
+class Direction:  # a struct takes longer to change, a dataclass to import
     """The bytes that one side has sent. `next` is the next expected sequence number; None until it is known."""
 
-    next: int | None = None
-    isn: int | None = None
-    #: Bytes delivered and lost so far: the position of `next`.
-    position: int = 0
-    #: The late segments by position, and these positions as a heap.
-    late: dict[int, Waiting] = NONE
-    positions: list[int] = NONE
-    late_bytes: int = 0
-    #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
-    base: int | None = None
-    acked: int | None = None
-    #: Packet, clock and position of the late segments, in packet order; those up to `position` are not late any more.
-    #: None: never used.
-    order: deque[tuple[int, int, int]] | None = None
-    #: When the peer had acknowledged the whole first hole; the segments after the hole since then; the last
-    #: acknowledgement.
-    acked_at: Moment | None = None
-    since_acked: int = 0
-    last_acked: Moment | None = None
-    #: The first packet that acknowledged bytes after `next`, and its time (these bytes are late or lost); the greatest
-    #: delay reported.
-    early: tuple[int, int] | None = None
-    early_ns: int = LEAST_DISPLACED_NS
-    #: The farthest number of a segment that did not follow the bytes here: all bytes before it were sent by then.
-    reached: int | None = None
-    #: The peer's packets are in the capture.
-    peer_seen: bool = False
-    #: Packets with bytes that the peer has not acknowledged, each as packet << 32 | the number after its last byte.
-    unacked: list[int] = NONE
-    #: The last packet whose bytes the peer has acknowledged, with all before; 0: none; UNKNOWN_PACKET: it may be any.
-    acked_packet: int = 0
-    fin: int | None = None
-    finished: bool = False
-    last_packet: int = 0
-    last_ready: int = 0
-    last_ready_ns: int = 0
-    run: Run | None = None
+    __slots__ = (
+        "acked",
+        "acked_at",
+        "acked_packet",
+        "base",
+        "early",
+        "early_ns",
+        "fin",
+        "finished",
+        "isn",
+        "last_acked",
+        "last_packet",
+        "last_ready",
+        "last_ready_ns",
+        "late",
+        "late_bytes",
+        "next",
+        "order",
+        "peer_seen",
+        "position",
+        "positions",
+        "reached",
+        "run",
+        "since_acked",
+        "unacked",
+    )
+
+    def __init__(self) -> None:
+        self.next: int | None = None
+        self.isn: int | None = None
+        #: Bytes delivered and lost so far: the position of `next`.
+        self.position: int = 0
+        #: The late segments by position, and these positions as a heap.
+        self.late: dict[int, Waiting] = NONE
+        self.positions: list[int] = NONE
+        self.late_bytes: int = 0
+        #: The first number that the peer acknowledged while `next` was unknown, and the farthest one.
+        self.base: int | None = None
+        self.acked: int | None = None
+        #: Packet, clock and position of the late segments, in packet order; those up to `position` are not late any
+        #: more. None: never used.
+        self.order: deque[tuple[int, int, int]] | None = None
+        #: When the peer had acknowledged the whole first hole; the segments after the hole since then; the last
+        #: acknowledgement.
+        self.acked_at: Moment | None = None
+        self.since_acked: int = 0
+        self.last_acked: Moment | None = None
+        #: The first packet that acknowledged bytes after `next`, and its time (these bytes are late or lost); the
+        #: greatest delay reported.
+        self.early: tuple[int, int] | None = None
+        self.early_ns: int = LEAST_DISPLACED_NS
+        #: The farthest number of a segment that did not follow the bytes here: all bytes before it were sent by then.
+        self.reached: int | None = None
+        #: The peer's packets are in the capture.
+        self.peer_seen: bool = False
+        #: Packets with bytes that the peer has not acknowledged, each as packet << 32 | the number after its last byte.
+        self.unacked: list[int] = NONE
+        #: The last packet whose bytes the peer has acknowledged, with all before; 0: none; UNKNOWN_PACKET: it may be
+        #: any.
+        self.acked_packet: int = 0
+        self.fin: int | None = None
+        self.finished: bool = False
+        self.last_packet: int = 0
+        self.last_ready: int = 0
+        self.last_ready_ns: int = 0
+        self.run: Run | None = None
 
     @property
     def first(self) -> int | None:

@@ -95,7 +95,7 @@ class Runs(Struct, eq=False):
         return Run(self.flow[index], self.side[index], self.pieces(first, end), packet, time_ns, packet, time_ns, knows)
 
 
-class Hole(NamedTuple):
+class Hole(Struct, frozen=True):
     """A hole that may still be filled.
 
     `packet` is the first packet that waits after it, in either direction. `held_from` is the packet from which on other

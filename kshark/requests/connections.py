@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 _NAME: Final = re.compile(r"(.+):(\d+)-(.+):(\d+)((?:-\d+)+)$")
 
 
-class Connection(NamedTuple):
+class Connection(Struct, frozen=True):
     """The parts of a connection's name. `numbers`: those that make it unique, as `-0-4`."""
 
     broker: str

@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from kshark import limits
 from kshark.errors import EncodeError
@@ -57,7 +58,7 @@ class _Line(msgspec.Struct, rename={"header": "requestHeader", "software": "clie
 _LINE: Final = msgspec.json.Decoder(_Line)
 
 
-class _At(NamedTuple):
+class _At(Struct, frozen=True):
     """Number and time of a row."""
 
     packet: int

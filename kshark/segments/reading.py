@@ -10,7 +10,7 @@ from msgspec import UNSET
 from kshark.api_keys import FETCH
 from kshark.capture.files import unreadable
 from kshark.capture.paths import printable
-from kshark.embedded import companions
+from kshark.embedded.companions import companions
 from kshark.errors import NoCapture, UnreadableInput
 from kshark.model import Weird
 from kshark.records import make_reader

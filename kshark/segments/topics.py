@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kshark.api_keys import FETCH
-from kshark.embedded import companions
+from kshark.embedded.companions import companions
 from kshark.places import OpaqueField
 from kshark.records import RecordsField
 from kshark.records.batch import AnyBatch

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from msgspec import Struct
 
 from kshark.model import Flow, Side, Weird
 
@@ -93,7 +95,7 @@ def alert(
     return Weird("TLS_ALERT", stage, packet, time_ns, text, flow.id, side, first_packet, by_ns=by_ns)
 
 
-class Parts(NamedTuple):
+class Parts(Struct, frozen=True):
     """The parts of a text of `unread`; empty where it does not say so."""
 
     why: str

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kshark.codec import compile_writer
-from kshark.embedded import Companion, companions
+from kshark.embedded.companions import Companion, companions
 from kshark.embedded.otlp import read_metrics
 from kshark.face import pages
 from kshark.model import Exchange

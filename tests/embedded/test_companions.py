@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kshark import decode, encode
 from kshark.anomaly import CATALOGUE
 from kshark.codec import compile_writer
-from kshark.embedded import Companion, companions
+from kshark.embedded.companions import Companion, companions
 from kshark.records import RecordsField
 from kshark.schema import Layout
 from kshark_dissectors.embedded import (

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kshark import limits
-from kshark.embedded import companions
+from kshark.embedded.companions import companions
 from kshark.embedded.otlp import is_installed, read_metrics
 from kshark_dissectors.embedded.places import PLACES
 from tests.examples import as_many

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from kshark import limits
 from kshark.anomaly import CATALOGUE
 from kshark.codec import compile_writer, plain
-from kshark.embedded import companions
+from kshark.embedded.companions import companions
 from kshark.model import Message
 from kshark.names import TopicNames
 from kshark.records import OpenedRecord, Record

@@ -28,6 +28,7 @@ from tests.fuzz.values import value_of
 from tests.packets import START_NS, batch
 from tests.property.mangled import packets_of
 from tests.property.test_output import printed
+from tests.property.told import read_first
 from tests.property.told import value_of as event_value
 from tests.shared import CAPTURES
 
@@ -180,7 +181,9 @@ def _said(case: Talk, *, exact: bool) -> list[Event]:
     back = Back(replace(ASKED[case.asked], exact=exact), REGISTRY)
     flow = Flow(0, Ends("10.0.0.1:50000", "10.0.0.9:9092"), 1, START_NS, 0, "kafka", 0, begun=[True, True])
     end = len(case.frames) + 1
-    return [*chain.from_iterable(back.feed([_columns(case.frames, flow), Closed(flow, end, START_NS + end, "fin", 0)]))]
+    with read_first(0):  # few frames of a case have the same layout: compiled readers read all
+        page = back.feed([_columns(case.frames, flow), Closed(flow, end, START_NS + end, "fin", 0)])
+        return [*chain.from_iterable(page)]
 
 
 def _columns(frames: list[Frame], flow: Flow) -> Frames:

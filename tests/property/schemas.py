@@ -97,7 +97,7 @@ def values(shape: Shape, longest: int = 3) -> st.SearchStrategy[dict[str, Any]]:
     if not shape.flexible:
         return st.fixed_dictionaries(strategies)
     optional: dict[str, Any] = {slot.name: _value(slot, longest) for slot in shape.tags.values()}
-    free = [str(tag) for tag in (4, 5, 127, 128, 99_999) if tag not in shape.tags]
+    free = [str(tag) for tag in (4, 5, 127, 128, 99_999) if tag not in shape.tags and tag not in shape.foreign]
     optional[UNKNOWN_TAGS] = st.dictionaries(st.sampled_from(free), st.binary(max_size=3), min_size=1, max_size=2)
     return st.fixed_dictionaries(strategies, optional=optional)
 

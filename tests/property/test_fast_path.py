@@ -49,6 +49,7 @@ def assert_both_paths_agree(packets: list[Packet], random: Random) -> None:
     batches, options = batches_of(packets, random), random.choice(ASKED)
     exactly = told(batches, replace(options, exact=True))
     assert told(batches, options) == exactly
+    assert told(batches, options, interpreted=random.choice((1, 2, 5, 1000))) == exactly
     assert told([batch(packets)], options) == exactly
 
 

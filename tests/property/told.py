@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
 import msgspec
 
+from kshark.exchange import decoding
 from kshark.model import Closed, Event, Exchange, Flow, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
 from kshark.pipeline import Engine, Options
 from kshark.registry import kafka_registry
 
 
-def told(batches: Iterable[PacketBatch], options: Options | None = None) -> list[Any]:
+def told(batches: Iterable[PacketBatch], options: Options | None = None, *, interpreted: int = 0) -> list[Any]:
     """What a run says of the packets, in its order, each event as it is when it comes; a flow as it is when it is
-    closed."""
+    closed. `interpreted`: so many bodies of a layout, of any size, are read before its reader is compiled."""
     events: list[Event] = []
     said: list[Any] = []
-    for page in Engine(options, kafka_registry()).pages(batches):
-        events += page
-        said += map(value_of, page)
+    with read_first(interpreted):
+        for page in Engine(options, kafka_registry()).pages(batches):
+            events += page
+            said += map(value_of, page)
     assert [*map(value_of, events)] == said, "an event changed after it was emitted"
     return said
+
+
+@contextmanager
+def read_first(interpreted: int) -> Iterator[None]:
+    """Interpret so many bodies of a layout, of any size, before its reader is compiled."""
+    usual = decoding.INTERPRETED, decoding.INTERPRETED_BYTES
+    decoding.INTERPRETED, decoding.INTERPRETED_BYTES = interpreted, 1 << 31  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        decoding.INTERPRETED, decoding.INTERPRETED_BYTES = usual  # type: ignore[misc]
 
 
 def value_of(event: Event) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -166,7 +166,7 @@ def sent_in_order(argument: Argument) -> Argument:
     return replace(argument, needs=argument.needs.and_proof(proof if own is None else Both(own, proof)))
 
 
-class Position(NamedTuple):
+class Position(Struct, frozen=True):
     """The position of a finding that belongs to no exchange."""
 
     connection: ConnectionFacts

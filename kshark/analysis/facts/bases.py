@@ -20,12 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+from msgspec import Struct
 
 from kshark.analysis.facts.clock import Durations, PacketTime
 
 
-class Setting(NamedTuple):
+class Setting(Struct, frozen=True):
     """A setting of the broker, by its name there. `shown_by`: what shows its value."""
 
     name: str
@@ -36,7 +38,7 @@ class Setting(NamedTuple):
         return f"{self.name}, which {self.shown_by}"
 
 
-class Limit(NamedTuple):
+class Limit(Struct, frozen=True):
     """A limit of kshark (kshark.limits): what lies beyond it is missing."""
 
     name: str
@@ -143,7 +145,7 @@ class Ground(Protocol):
         """
 
 
-class Lasted(NamedTuple):
+class Lasted(Struct, frozen=True):
     """The time between two packets is at least or at most `bound_ns`."""
 
     durations: Durations
@@ -162,7 +164,7 @@ class Lasted(NamedTuple):
         return None if is_short else "clock"
 
 
-class Shown(NamedTuple):
+class Shown(Struct, frozen=True):
     """The value of a setting: the capture shows it, or a limit of it that Kafka enforces is enough."""
 
     basis: Setting

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from kshark import limits
 from kshark.analysis.facts.bases import Setting
@@ -24,7 +23,7 @@ By = Literal["client", "broker", "unknown"]
 _TOGETHER_NS: Final = 2_000_000_000
 
 
-class End(NamedTuple):
+class End(Struct, frozen=True):
     """The end of a connection or of one direction: a FIN, a RST, or a new SYN on the same ports.
 
     `by`: the side that ended it.
@@ -36,7 +35,7 @@ class End(NamedTuple):
     flow: int
 
 
-class Restart(NamedTuple):
+class Restart(Struct, frozen=True):
     """A restart of a broker.
 
     Its connections closed together from packet `since` on, the last one with `end`. Or it refused a new connection
@@ -56,8 +55,7 @@ class Restart(NamedTuple):
         return self.end.time_ns
 
 
-@dataclass(slots=True)
-class Proxies:
+class Proxies(Struct):
     """Load balancers in front of a broker that name their clients in PROXY headers.
 
     A connection whose header is not in the capture may be any client's. `present`: connections of the broker begin with
@@ -103,33 +101,60 @@ class Proxies:
             self._add(host)
 
 
-@dataclass(slots=True, eq=False)
 class Broker:
     """A broker, with every address that the capture proves to belong to it."""
 
-    addresses: list[str]
-    #: All brokers that are down. The set is shared by all brokers.
-    down: set[Broker] = field(default_factory=set)
-    #: Cluster id and node id from Metadata, and the number of its cluster (kshark.clusters).
-    node: tuple[str, int] | None = None
-    cluster: int = 0
-    #: All clusters of the capture, shared by all brokers.
-    clusters: Clusters = field(default_factory=Clusters)
-    #: All settings that the capture shows, shared by all brokers.
-    settings: Settings = field(default_factory=Settings)
-    #: True if Metadata named no other broker in its cluster.
-    is_alone: bool = False
-    releases: frozenset[Release] = ANY_RELEASE
-    #: For each of its addresses, the releases that fit the last ApiVersions answer.
-    offered: dict[str, frozenset[Release]] = field(default_factory=dict)
-    #: Flow ids of its open connections.
-    open: set[int] = field(default_factory=set)
-    closed: deque[End] = field(default_factory=lambda: deque(maxlen=1000))
-    restarts: list[Restart] = field(default_factory=list)
-    #: Holes of all its connections, by client host.
-    holes: dict[str, Holes] = field(default_factory=dict)
-    #: Load balancers in front of it, and the connections that it answered with and without their PROXY headers.
-    proxies: Proxies = field(default_factory=Proxies)
+    __slots__ = (
+        "addresses",
+        "closed",
+        "cluster",
+        "clusters",
+        "down",
+        "holes",
+        "is_alone",
+        "node",
+        "offered",
+        "open",
+        "proxies",
+        "releases",
+        "restarts",
+        "settings",
+    )
+
+    def __init__(
+        self,
+        addresses: list[str],
+        down: set[Broker] | None = None,
+        node: tuple[str, int] | None = None,
+        cluster: int = 0,
+        clusters: Clusters | None = None,
+        settings: Settings | None = None,
+        releases: frozenset[Release] = ANY_RELEASE,
+        open: set[int] | None = None,
+    ) -> None:
+        self.addresses = addresses
+        #: All brokers that are down. The set is shared by all brokers.
+        self.down: set[Broker] = set() if down is None else down
+        #: Cluster id and node id from Metadata, and the number of its cluster (kshark.clusters).
+        self.node = node
+        self.cluster = cluster
+        #: All clusters of the capture, shared by all brokers.
+        self.clusters: Clusters = Clusters() if clusters is None else clusters
+        #: All settings that the capture shows, shared by all brokers.
+        self.settings: Settings = Settings() if settings is None else settings
+        #: True if Metadata named no other broker in its cluster.
+        self.is_alone: bool = False
+        self.releases = releases
+        #: For each of its addresses, the releases that fit the last ApiVersions answer.
+        self.offered: dict[str, frozenset[Release]] = {}
+        #: Flow ids of its open connections.
+        self.open: set[int] = set() if open is None else open
+        self.closed: deque[End] = deque(maxlen=1000)
+        self.restarts: list[Restart] = []
+        #: Holes of all its connections, by client host.
+        self.holes: dict[str, Holes] = {}
+        #: Load balancers in front of it, and the connections that it answered with and without their PROXY headers.
+        self.proxies: Proxies = Proxies()
 
     def is_not(self, other: Broker) -> bool:
         """True if the two are certainly different brokers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum, StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -160,7 +160,7 @@ class Listed(Struct, eq=False, gc=False):
     acknowledged: Sequence[AcknowledgementBatch]
 
 
-class Leader(NamedTuple):
+class Leader(Struct, frozen=True):
     """The leader of a partition, from another broker's answer: node id, address and leader epoch."""
 
     node_id: int

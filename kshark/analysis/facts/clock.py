@@ -7,9 +7,10 @@ another fact (kshark.analysis.facts.connections.PacketOrder): file order may be 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from kshark import limits
 from kshark.link.disorder import disorder_ns
@@ -60,8 +61,7 @@ _STOPPED: Final = "CLOCK_STOPPED"
 _STEP: Final = "CLOCK_STEP"
 
 
-@dataclass(slots=True)
-class Durations:
+class Durations(Struct):
     """Facts about the capture's clock so far. `note` takes its weirds, `elapsed` returns durations."""
 
     _doubts: list[ClockDoubt] = field(default_factory=list)

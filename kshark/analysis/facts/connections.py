@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
+
+from msgspec import Struct, field
 
 from kshark.analysis.facts.brokers import Broker, Brokers, By, End
 from kshark.analysis.facts.clock import Durations
@@ -14,8 +15,7 @@ from kshark.endpoints import host_of, via
 from kshark.model import LEAST_ANSWER, Closed, Flow, Gap, HalfClosed, Message, Weird
 
 
-@dataclass(slots=True)
-class Complete:
+class Complete(Struct):
     """The statement of a user that the capture holds all traffic of its clients (`kshark check --complete`).
 
     A TLS connection that is not decrypted hides traffic nevertheless: the statement does not hold for its client.
@@ -36,8 +36,7 @@ class Complete:
         return all(connection.flow.service != "tls" for connection in here)
 
 
-@dataclass(slots=True)
-class PacketOrder:
+class PacketOrder(Struct):
     """The reliability of packet times and of the capture.
 
     `disorder_ns`: packets of different connections within this time have no order, whatever the file's order is.
@@ -97,39 +96,55 @@ class User(Protocol):
         """Return the verdicts that are certain by now."""
 
 
-@dataclass(slots=True, eq=False)
 class ConnectionFacts:
     """A TCP connection; `flow` has its two ends."""
 
-    flow: Flow
-    broker: Broker | None = None
-    #: Packet of the client's last request, and of its FIN.
-    last_request: int = 0
-    client_fin: int | None = None
-    #: Its ends in their order: the FIN of each side, or a RST.
-    ends: list[End] = field(default_factory=list)
-    #: Packet after which the capture shows nothing more of it: it was closed or forgotten, or the capture ended.
-    over_at: int | None = None
-    holes: Holes = field(default_factory=Holes)
-    #: The holes that its own bytes show, and the first gap.
-    gaps: Holes = field(default_factory=Holes)
-    first_gap: Gap | None = None
-    #: Anomalies that are reported when it ends (kshark.analysis.runners.byte_faults).
-    odd: tuple[Any, ...] = ()
-    #: Number of answers whose request is missing.
-    orphans: int = 0
-    #: Share sessions that use it, by owner, in the order of their first use.
-    users: dict[Owner, User] = field(default_factory=dict)
-    #: The packet of the last unreadable share request, and the users to notify about the next one.
-    last_unread: int = 0
-    to_notify: dict[Owner, User] | None = None
-    #: The order of its packets relative to other connections.
-    clock: PacketOrder = field(default_factory=PacketOrder)
-    #: The client's address without its port. The first request shows which end is the client.
-    host: str = field(init=False)
+    __slots__ = (
+        "broker",
+        "client_fin",
+        "clock",
+        "ends",
+        "first_gap",
+        "flow",
+        "gaps",
+        "holes",
+        "host",
+        "last_request",
+        "last_unread",
+        "odd",
+        "orphans",
+        "over_at",
+        "to_notify",
+        "users",
+    )
 
-    def __post_init__(self) -> None:
-        self.host = host_of(self.flow.client)
+    def __init__(self, flow: Flow, broker: Broker | None = None, clock: PacketOrder | None = None) -> None:
+        self.flow = flow
+        self.broker = broker
+        #: Packet of the client's last request, and of its FIN.
+        self.last_request: int = 0
+        self.client_fin: int | None = None
+        #: Its ends in their order: the FIN of each side, or a RST.
+        self.ends: list[End] = []
+        #: Packet after which the capture shows nothing more of it: it was closed or forgotten, or the capture ended.
+        self.over_at: int | None = None
+        self.holes: Holes = Holes()
+        #: The holes that its own bytes show, and the first gap.
+        self.gaps: Holes = Holes()
+        self.first_gap: Gap | None = None
+        #: Anomalies that are reported when it ends (kshark.analysis.runners.byte_faults).
+        self.odd: tuple[Any, ...] = ()
+        #: Number of answers whose request is missing.
+        self.orphans: int = 0
+        #: Share sessions that use it, by owner, in the order of their first use.
+        self.users: dict[Owner, User] = {}
+        #: The packet of the last unreadable share request, and the users to notify about the next one.
+        self.last_unread: int = 0
+        self.to_notify: dict[Owner, User] | None = None
+        #: The order of its packets relative to other connections.
+        self.clock: PacketOrder = PacketOrder() if clock is None else clock
+        #: The client's address without its port. The first request shows which end is the client.
+        self.host: str = host_of(self.flow.client)
 
     @property
     def client(self) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.model import Weird
@@ -12,7 +14,7 @@ from kshark.model import Weird
 DROPS: Final = frozenset({"PACKETS_DROPPED"})
 
 
-class Hole(NamedTuple):
+class Hole(Struct, frozen=True):
     """Missing bytes between two packets.
 
     `reason`: a word of kshark.analysis.facts.judge.REASONS.

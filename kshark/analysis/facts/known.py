@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 _LAST: Final = 1 << 62
 
 
-class Known(NamedTuple):
+class Known(Struct, frozen=True):
     """The packets between which a fact is certain, both included, and why it is uncertain outside of them.
 
     The name of the field or property that holds it says what the fact is. An argument needs it from its first witness

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -23,7 +23,7 @@ class Machine(Struct, frozen=True):
     about: str
 
 
-class StepType(NamedTuple):
+class StepType(Struct, frozen=True):
     """The type of a step: the fields that select the checks for it.
 
     `situation`: the machine's name, or the class of one of its several situations. `kind` (of epoch) and `reply` are

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.api_keys import SHARE_ACKNOWLEDGE, SHARE_FETCH, SHARE_GROUP_HEARTBEAT, SHARE_STATE
@@ -24,7 +26,7 @@ _BROKER: Final = re.compile(
 )
 
 
-class Party(NamedTuple):
+class Party(Struct, frozen=True):
     """A client: its id, or its host if it sends none; its software, as it introduced itself."""
 
     client: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.transactions import OpenTransaction
@@ -168,7 +168,7 @@ class WaitingGroup(msgspec.Struct, gc=False):
         return f"producer {self.producer_id} ({', '.join([*names, self.client])})"
 
 
-class HeldRange(NamedTuple):
+class HeldRange(Struct, frozen=True):
     """Records that a member has acquired. `until_ns`: the earliest time at which their lock may expire."""
 
     member_id: str | None
@@ -183,7 +183,7 @@ class HeldRange(NamedTuple):
         return self.last_offset - self.first_offset + 1
 
 
-class Extent(NamedTuple):
+class Extent(Struct, frozen=True):
     """The records in flight of a share partition: from its start offset, None if that is unknown, to the next offset to
     acquire. `cluster`: its number (kshark.clusters). `packet`: the last request for it."""
 

@@ -36,7 +36,7 @@ class PlacedCode(NamedTuple):
     name: str | None = None
 
 
-class _Ways(NamedTuple):
+class _Ways(Struct, frozen=True):
     """The ways to the error codes of one class of bodies. `readers` return rows of codes that stand side by side, of
     which one is not 0. `test` is true if there is any."""
 

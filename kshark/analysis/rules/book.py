@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT
 from kshark.analysis.facts.machine import StepType
@@ -16,7 +18,7 @@ from kshark.analysis.states.tables import SESSION, Machine
 ALL_SIGNS: Final = -1
 
 
-class Questions(NamedTuple):
+class Questions(Struct, frozen=True):
     """Checks that look at a type of step.
 
     `explanations` say why the step was refused: in their order, the catch-all last, empty if there is no refusal.

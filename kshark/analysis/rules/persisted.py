@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from operator import itemgetter
-from typing import ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -64,7 +64,7 @@ class NotStored(Struct, frozen=True):
         return self.unbroken.holds() if later.is_same_leader(before) else False
 
 
-class _Effect(NamedTuple):
+class _Effect(Struct, frozen=True):
     """Records that were acknowledged with `type`, and that a Write stored in `stage`."""
 
     write: StateStep

@@ -32,7 +32,7 @@ _APART: Final = frozenset({"frames", "matched", "share_requests"})
 _NOTHING: Final[Mapping[Read, int]] = {}
 
 
-class Trial(NamedTuple):
+class Trial(Struct, frozen=True):
     """The properties of a step that decide which rules it puts to the test. `kind` and `reply` are None where checks
     do not ask for them.
 
@@ -131,7 +131,7 @@ def _is_put_to(checked: Checked, trial: Trial) -> bool:
     return trial.kind is None or trial.kind in check.kinds or tuple(check.kinds) == (NEGATIVE,)
 
 
-class _Plain(NamedTuple):
+class _Plain(Struct, frozen=True):
     """The part of a situation that premises of sessions read."""
 
     session: SessionState

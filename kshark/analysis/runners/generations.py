@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.generations import Use, uses_of
@@ -21,8 +22,7 @@ from kshark.recent import Recent
 _KEPT: Final = 8
 
 
-@dataclass(slots=True)
-class _Named:
+class _Named(Struct):
     """The member of a group that a connection named last, and the one before. `is_shared`: by turns."""
 
     now: str | None = None

@@ -7,7 +7,9 @@ the rules look at the step, and the session's state takes it."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.argument import EXCHANGE, Argument
@@ -38,7 +40,7 @@ class SessionLog(Protocol):
     def end(self, session: SessionState) -> None: ...
 
 
-class ConnectionEnded(NamedTuple):
+class ConnectionEnded(Struct, frozen=True):
     """A connection of the session ended."""
 
     packet: int
@@ -46,7 +48,7 @@ class ConnectionEnded(NamedTuple):
     end: End
 
 
-class SightLost(NamedTuple):
+class SightLost(Struct, frozen=True):
     """Something was not captured, or is unreliable."""
 
     packet: int

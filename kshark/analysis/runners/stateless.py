@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from kshark import limits
 from kshark.analysis.facts.calls import Call
@@ -25,7 +25,7 @@ from kshark.model import Message
 _Key = tuple[Any, ...]
 
 
-class Exchanged(NamedTuple):
+class Exchanged(Struct, frozen=True):
     """One exchange of a machine: the bodies of both sides, and the machine's exchange `before` (None: the first one
     seen)."""
 

@@ -9,8 +9,9 @@ no longer in its target assignment. Source: Kafka: GroupMetadataManager, Current
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from kshark import limits
 from kshark.analysis import Moment
@@ -30,8 +31,7 @@ _NONE: Final = (None, None)
 _Partition = tuple[str, int]
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct):
     """The partitions of a member of a consumer group.
 
     `target`: those of the last assignment that it was sent, in packet `sent`. `owned`: those that it says it has.
@@ -43,8 +43,7 @@ class _Held:
     owes: frozenset[_Partition] = frozenset()
 
 
-@dataclass(slots=True)
-class _Round:
+class _Round(Struct):
     """One rebalance: its trigger, the epochs, the moment at which each member reached the new one, and the members that
     gave up partitions, each from the assignment to the heartbeat that says so."""
 

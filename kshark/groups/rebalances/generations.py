@@ -8,8 +8,10 @@ Source: Kafka: GroupMetadataManager (classicGroupJoin, prepareRebalance, complet
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kshark import limits
 from kshark.analysis import Moment
@@ -44,8 +46,7 @@ _LONGEST_MS: Final = 1 << 31
 _LEFT: Final = 64
 
 
-@dataclass(slots=True)
-class _Generation:
+class _Generation(Struct):
     """The members before a rebalance. `is_full`: the leader's answer listed them. `topics`: their subscriptions.
     `owners`: those with partitions. `synced`: those that fetched their assignment."""
 
@@ -57,8 +58,7 @@ class _Generation:
     synced: set[str] = field(default_factory=set)
 
 
-@dataclass(slots=True)
-class _Round:
+class _Round(Struct):
     """One rebalance, and the generation that it makes.
 
     `announced`: the first refusal that shows it. `informed`: the members that were refused. `pending`: new members that

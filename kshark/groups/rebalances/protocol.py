@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from msgspec import Struct
 
 from kshark.embedded.decoded import decoded
 from kshark.embedded.opening import read_body
@@ -13,7 +15,7 @@ from kshark_dissectors.embedded.consumer_protocol import CONSUMER_PROTOCOL_ASSIG
 _VERSION: Final = 2
 
 
-class Subscription(NamedTuple):
+class Subscription(Struct, frozen=True):
     """The topics of a member, and the partitions that it says it has."""
 
     topics: frozenset[str]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct, field
 
 from kshark import limits
 from kshark.analysis.facts.bases import BETWEEN_CONNECTIONS
@@ -55,7 +56,7 @@ BROKER_DOWN: Final = Rule(
 )
 
 
-class _End(NamedTuple):
+class _End(Struct, frozen=True):
     """A connection that the broker ended. `is_settled`: it worked, until a short time before."""
 
     at: PacketTime
@@ -63,8 +64,7 @@ class _End(NamedTuple):
     is_settled: bool
 
 
-@dataclass(slots=True)
-class _Down:
+class _Down(Struct):
     """A broker that is down: connections that it ended, those that it refused, and those without an answer.
 
     `restarted`: its request log shows that it was started again. `refused`: the first refusal. `tried`: the last
@@ -87,8 +87,7 @@ class _Down:
         return {host_of(end.flow.client) for end in self.ends if end.is_settled}
 
 
-@dataclass(slots=True)
-class _Ends:
+class _Ends(Struct):
     """The last connections that a broker ended."""
 
     recent: deque[_End] = field(default_factory=lambda: deque(maxlen=limits.BROKER_ENDS))

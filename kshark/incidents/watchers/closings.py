@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from kshark import limits
 from kshark.analysis.facts.bases import BETWEEN_DIRECTIONS
@@ -52,7 +51,7 @@ CLOSED_INSTEAD_OF_ANSWER: Final = Rule(
 )
 
 
-class _Kind(NamedTuple):
+class _Kind(Struct, frozen=True):
     """Closings that are one incident."""
 
     client: Client
@@ -61,7 +60,7 @@ class _Kind(NamedTuple):
     is_one_way: bool
 
 
-class _Closing(NamedTuple):
+class _Closing(Struct, frozen=True):
     """A connection that the broker closed on a request; `sent`: the packet of that, `name` the API and partition.
 
     `is_whole`: no bytes of the broker are missing.
@@ -75,8 +74,7 @@ class _Closing(NamedTuple):
     is_whole: bool
 
 
-@dataclass(slots=True, eq=False)
-class _Closings:
+class _Closings(Struct, eq=False):
     """Closings of one kind, one after the other."""
 
     watcher: ClosedOn

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec import Struct
@@ -81,8 +80,7 @@ _Named = tuple[int, str]
 _Partition = tuple[str, int]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Step:
+class _Step(Struct, frozen=True, eq=False):
     """An exchange: its request, its answer, and as evidence."""
 
     asked: PacketTime

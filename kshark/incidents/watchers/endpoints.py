@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from kshark import limits
 from kshark.analysis.facts.bases import BETWEEN_CONNECTIONS
@@ -45,7 +44,7 @@ ENDPOINT_UNREACHABLE: Final = Rule(
 )
 
 
-class _Named(NamedTuple):
+class _Named(Struct, frozen=True):
     """The first answer that named an address: the broker's id, and the API, packet, connection and broker."""
 
     node: int
@@ -55,8 +54,7 @@ class _Named(NamedTuple):
     by: str
 
 
-@dataclass(slots=True)
-class _Endpoint:
+class _Endpoint(Struct):
     """An address that answers named: the hosts that got these answers, and their attempts to connect."""
 
     named: _Named

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import UNSET, Struct
 
@@ -122,7 +122,7 @@ class _Session(Struct):
     reached: dict[tuple[str, int], _Reached] = {}
 
 
-class _Reason(NamedTuple):
+class _Reason(Struct, frozen=True):
     """The explanation of a refusal; `facts` completes "...: "."""
 
     facts: str

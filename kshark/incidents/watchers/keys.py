@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, field
 
@@ -69,7 +68,7 @@ class _Client(Struct):
         return next(iter(self.hashes))
 
 
-class _Choice(NamedTuple):
+class _Choice(Struct, frozen=True):
     """The partition to which a client wrote a key first."""
 
     owner: Owner
@@ -115,7 +114,10 @@ class HashedKeys(Watcher):
     apis = frozenset({PRODUCE, METADATA})
 
     def __init__(self, scene: Scene, due: Due[Awaited]) -> None:
+        from hashlib import blake2b  # 3 ms for OpenSSL, and few commands read keys
+
         super().__init__(scene, due)
+        self._hash: Final = blake2b
         self._topics: OrderedDict[tuple[int, str], _Topic] = OrderedDict()
         self._keys = 0
 
@@ -161,7 +163,7 @@ class HashedKeys(Watcher):
 
     def _choose(self, exchange: Exchange, topic: _Topic, partition: int, key: bytes) -> None:
         """Take a record with a key."""
-        digest = blake2b(key, digest_size=_DIGEST_BYTES).digest()
+        digest = self._hash(key, digest_size=_DIGEST_BYTES).digest()
         owner = host_of(exchange.flow.client), client_id_of(exchange.request)
         choices = topic.keys.get(digest, ())
         is_known = any(choice.owner == owner and choice.partition == partition for choice in choices)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from msgspec.structs import replace
@@ -67,6 +66,8 @@ class MissingTopics(SeriesWatcher):
 
     def _named(self, series: Series, incidents: Iterable[Incident]) -> Iterator[Incident]:
         """Yield the incident of a topic that did not exist for long, with the one that may be meant."""
+        from difflib import get_close_matches  # 1 ms, rarely needed
+
         for incident in incidents:
             until, times = incident.until or self.scene.now, sum(incident.refusals.values())
             is_long = times >= _TIMES and until.time_ns - incident.since.time_ns >= _LASTED_NS

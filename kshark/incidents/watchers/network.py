@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.bases import AT_LEAST
@@ -77,14 +79,14 @@ CLIENT_NOT_READING: Final = Rule(
 )
 
 
-class _Path(NamedTuple):
+class _Path(Struct, frozen=True):
     """A direction between two hosts."""
 
     sender: str
     receiver: str
 
 
-class _Lost(NamedTuple):
+class _Lost(Struct, frozen=True):
     """A connection of a path whose bytes have no acknowledgement since a packet, and the packet that shows it."""
 
     flow: Flow
@@ -92,7 +94,7 @@ class _Lost(NamedTuple):
     shown: PacketTime
 
 
-class _Idle(NamedTuple):
+class _Idle(Struct, frozen=True):
     """The first request after an idle time, and the last answer before it. `lives`: so does the broker."""
 
     request: Message

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import UNSET, Struct, field
 
@@ -118,7 +118,7 @@ class _Chain(Struct):
         return next((it for it in reversed(self.sent) if not it.error and epoch in (None, it.epoch)), None)
 
 
-class _Place(NamedTuple):
+class _Place(Struct, frozen=True):
     """A partition and a producer id, in one cluster."""
 
     cluster: int

@@ -6,10 +6,9 @@ from __future__ import annotations
 import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, field
 
 from kshark import limits
 from kshark.analysis import Moment
@@ -99,28 +98,29 @@ class _Sender(Struct, frozen=True):
     witness: tuple[Witness, ...]
 
 
-@dataclass(slots=True, eq=False)
 class _Group:
     """A group: its requests by packet, the number of rebalances that were taken, the last ones, and those of a storm.
 
     `senders`: also by the packets of answers.
     """
 
-    key: GroupKey
-    last: _Sender
-    senders: OrderedDict[int, _Sender] = field(default_factory=OrderedDict)
-    count: int = 0
-    recent: deque[Rebalance] = field(default_factory=lambda: deque(maxlen=limits.GROUP_CHANGES))
-    storm: _Storm | None = None
-    accepted: Accepted | None = None
-    ending: _Ending | None = None
+    __slots__ = ("accepted", "count", "ending", "key", "last", "recent", "senders", "storm")
+
+    def __init__(self, key: GroupKey, last: _Sender) -> None:
+        self.key = key
+        self.last = last
+        self.senders: OrderedDict[int, _Sender] = OrderedDict()
+        self.count: int = 0
+        self.recent: deque[Rebalance] = deque(maxlen=limits.GROUP_CHANGES)
+        self.storm: _Storm | None = None
+        self.accepted: Accepted | None = None
+        self.ending: _Ending | None = None
 
     def sender(self, row: Rebalance) -> _Sender:
         return self.senders.get(row.packet, self.last)
 
 
-@dataclass(slots=True, eq=False)
-class _Storm:
+class _Storm(Struct, eq=False):
     """Rebalances of one group that follow each other.
 
     `causes`: how often which deployment did what. `names`: its client id, or what its client ids have in common.
@@ -154,12 +154,14 @@ class _Storm:
                 self.names[deployment] = deployment[0]
 
 
-@dataclass(slots=True, eq=False)
 class _Ending:
     """The end of a storm, as something due."""
 
-    watcher: Rebalancing
-    group: _Group
+    __slots__ = ("group", "watcher")
+
+    def __init__(self, watcher: Rebalancing, group: _Group) -> None:
+        self.watcher = watcher
+        self.group = group
 
     def due_ns(self) -> int | None:
         storm, recent = self.group.storm, self.group.recent

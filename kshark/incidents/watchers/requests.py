@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.bases import AT_LEAST
@@ -119,7 +121,7 @@ class _Connection:
         self.last: tuple[Message, PacketTime, int] | None = None
 
 
-class _Waiting(NamedTuple):
+class _Waiting(Struct, frozen=True):
     """A request that waits for its answer, as the oldest of its connection, since a packet."""
 
     connection: _Connection

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct, field
 
 from kshark import limits
 from kshark.analysis.facts.clock import PacketTime
@@ -48,7 +47,7 @@ NOT_AUTHORIZED: Final = Rule(
 )
 
 
-class _Right(NamedTuple):
+class _Right(Struct, frozen=True):
     """An operation on a resource; `name` is empty for the cluster, and where neither request nor answer has one."""
 
     operation: str
@@ -60,8 +59,7 @@ class _Right(NamedTuple):
         return f"{self.operation} on {self.resource}{name}"
 
 
-@dataclass(slots=True, eq=False)
-class _Refused:
+class _Refused(Struct, eq=False):
     """A client at a broker, and the rights that it lacks, since the first refusal."""
 
     watcher: Rights

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from kshark import limits
 from kshark.analysis.facts.bases import AT_LEAST
@@ -47,8 +48,7 @@ SASL_SESSION_EXPIRED: Final = Rule(
 )
 
 
-@dataclass(slots=True)
-class _Session:
+class _Session(Struct):
     """An authentication that ends.
 
     `began`: its request; the broker counts from its answer, in packet `answer`. `is_renewing`: the client has begun the
@@ -68,8 +68,7 @@ class _Session:
         return self.began.time_ns + self.lifetime_ns
 
 
-@dataclass(slots=True, eq=False)
-class _Expired:
+class _Expired(Struct, eq=False):
     """Connections of a client that were closed so, one after the other."""
 
     watcher: SaslSessions

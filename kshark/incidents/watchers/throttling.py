@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.bases import ANSWER_RECEIVED, AT_MOST, QUOTA, Duration, Lasted
@@ -54,7 +56,7 @@ THROTTLED: Final = Rule(
 )
 
 
-class _Wait(NamedTuple):
+class _Wait(Struct, frozen=True):
     """The time after an answer in which its client is to send nothing."""
 
     evidence: tuple[Witness, ...]
@@ -65,7 +67,7 @@ class _Wait(NamedTuple):
     is_alone: bool
 
 
-class _Ignored(NamedTuple):
+class _Ignored(Struct, frozen=True):
     """A request that did not wait."""
 
     wait: _Wait

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.clock import PacketTime
@@ -62,7 +63,7 @@ TLS_HANDSHAKE_FAILED: Final = Rule(
 )
 
 
-class _Kind(NamedTuple):
+class _Kind(Struct, frozen=True):
     """Failures that are one incident: of a client's host at a broker, by the sender and the name of the alert."""
 
     host: str
@@ -72,8 +73,7 @@ class _Kind(NamedTuple):
     is_plain: bool
 
 
-@dataclass(slots=True, eq=False)
-class _Failures:
+class _Failures(Struct, eq=False):
     """Connections that failed in the same way, one after the other."""
 
     watcher: Handshakes

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from kshark import limits
 from kshark.analysis.facts.bases import AT_LEAST, NO_CONNECTION, Lasted, Limit
@@ -63,7 +63,7 @@ TXN_HANGING: Final = Rule(
 _Key = tuple[int, int, int, Place | None]
 
 
-class _Stable(NamedTuple):
+class _Stable(Struct, frozen=True):
     """A last stable offset with records behind it, and the first Fetch that shows it."""
 
     offset: int

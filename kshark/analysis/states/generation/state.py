@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kshark.analysis.facts.calls import Call
 from kshark.analysis.facts.generations import FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, Use
@@ -12,8 +12,7 @@ from kshark.analysis.states.tables.member import GENERATION
 from kshark.api_keys import CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP
 
 
-@dataclass(slots=True, eq=False)
-class Numbered:
+class Numbered(Struct, eq=False):
     """A member: the answer that gave it its newest number, its first request with that, its last request that kept its
     session, and the one that left. `informed`: the first answer since its last JoinGroup by which it knows of a
     rebalance."""
@@ -49,8 +48,7 @@ class Numbered:
             self.newest, self.adopted, self.left = use, None, None
 
 
-@dataclass(slots=True, eq=False)
-class Instance:
+class Instance(Struct, eq=False):
     """An instance id: the last two joins of different members with it, and the last refusal as fenced."""
 
     holder: Use | None = None
@@ -66,8 +64,7 @@ class Instance:
             self.holder = use
 
 
-@dataclass(slots=True, eq=False)
-class Using:
+class Using(Struct, eq=False):
     """A situation: a request of a member, the member, and the instance id before it.
 
     `moved`: the last answer that gave another member of the group a newer generation. `passed`: the first one that gave

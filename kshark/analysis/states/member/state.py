@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from msgspec import Struct
@@ -19,6 +18,8 @@ from kshark.analysis.states.tables.member import MemberState
 
 #: Highest number of assignments that are kept for a member.
 _ASSIGNMENTS: Final = 16
+#: Shared by all members: each empty frozenset takes 216 bytes.
+_NO_PARTITIONS: Final[frozenset[Partition]] = frozenset()
 #: After this time a member could fetch from all partitions of an assignment.
 SETTLED_NS: Final = 10_000_000_000
 #: A message on one connection may arrive this much later than requests on another connection.
@@ -46,44 +47,67 @@ class Assignment(Struct, eq=False):
     confirmed: int = 0
 
 
-@dataclass(slots=True, eq=False)
 class Member:
     """A member of a group. Its size is bounded for any number of heartbeats."""
 
-    #: The possible states in the coordinator; None: any state, for the reason of `states_known`.
-    states: tuple[MemberState, ...] | None = None
-    states_known: Known = BEGINNING
-    #: Its join, if the capture shows nothing of the member before.
-    join: Beat | None = None
-    #: The heartbeat before; the last accepted one that did not leave; one after that without an answer.
-    before: Beat | None = None
-    last: Beat | None = None
-    unanswered: Beat | None = None
-    #: The heartbeat that left the group, if no join was seen after it.
-    leave: Beat | None = None
-    #: The last heartbeat that left the group, also if the member joined again.
-    last_leave: Beat | None = None
-    #: The last heartbeat, if it left the group or was refused because the member is out.
-    departure: Beat | None = None
-    assignments: tuple[Assignment, ...] = ()
-    #: The last heartbeat that brought an assignment or asked to join.
-    assigned_by: Beat | None = None
-    #: Partitions that its share requests listed; None: there are too many, or a request was not fully read.
-    listed: frozenset[Partition] | set[Partition] | None = frozenset()
-    #: The member epoch that the coordinator gave last.
-    epoch: int | None = None
-    #: No assignment is missing from this packet on: the first join, or the answer to a leave. None: some may be
-    #: missing, because the member used an epoch that no seen answer gave, or asked to join while it was in the group.
-    complete_since: int | None = None
-    #: The first heartbeat since which the member has stayed in the group without joining again.
-    stayed_since: Beat | None = None
-    #: The last share request to its coordinator; the last one before a silence longer than a heartbeat interval, and
-    #: the end of that silence.
-    heard: ShareStep | None = None
-    silence: tuple[ShareStep | None, int] = None, 0
-    #: Brokers of its share sessions, and those whose sessions wait for its next heartbeat as a proof.
-    brokers: dict[Broker, None] = field(default_factory=dict)
-    waiting: dict[Broker, None] = field(default_factory=dict)
+    __slots__ = (
+        "assigned_by",
+        "assignments",
+        "before",
+        "brokers",
+        "complete_since",
+        "departure",
+        "epoch",
+        "heard",
+        "join",
+        "last",
+        "last_leave",
+        "leave",
+        "listed",
+        "silence",
+        "states",
+        "states_known",
+        "stayed_since",
+        "unanswered",
+        "waiting",
+    )
+
+    def __init__(self) -> None:
+        #: The possible states in the coordinator; None: any state, for the reason of `states_known`.
+        self.states: tuple[MemberState, ...] | None = None
+        self.states_known: Known = BEGINNING
+        #: Its join, if the capture shows nothing of the member before.
+        self.join: Beat | None = None
+        #: The heartbeat before; the last accepted one that did not leave; one after that without an answer.
+        self.before: Beat | None = None
+        self.last: Beat | None = None
+        self.unanswered: Beat | None = None
+        #: The heartbeat that left the group, if no join was seen after it.
+        self.leave: Beat | None = None
+        #: The last heartbeat that left the group, also if the member joined again.
+        self.last_leave: Beat | None = None
+        #: The last heartbeat, if it left the group or was refused because the member is out.
+        self.departure: Beat | None = None
+        self.assignments: tuple[Assignment, ...] = ()
+        #: The last heartbeat that brought an assignment or asked to join.
+        self.assigned_by: Beat | None = None
+        #: Partitions that its share requests listed; None: there are too many, or a request was not fully read.
+        self.listed: frozenset[Partition] | set[Partition] | None = _NO_PARTITIONS
+        #: The member epoch that the coordinator gave last.
+        self.epoch: int | None = None
+        #: No assignment is missing from this packet on: the first join, or the answer to a leave. None: some may be
+        #: missing, because the member used an epoch that no seen answer gave, or asked to join while it was in the
+        #: group.
+        self.complete_since: int | None = None
+        #: The first heartbeat since which the member has stayed in the group without joining again.
+        self.stayed_since: Beat | None = None
+        #: The last share request to its coordinator; the last one before a silence longer than a heartbeat interval,
+        #: and the end of that silence.
+        self.heard: ShareStep | None = None
+        self.silence: tuple[ShareStep | None, int] = None, 0
+        #: Brokers of its share sessions, and those whose sessions wait for its next heartbeat as a proof.
+        self.brokers: dict[Broker, None] = {}
+        self.waiting: dict[Broker, None] = {}
 
     def lose_sight(self, because: str) -> None:
         """Forget the possible states, because they may be wrong."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct, field
 
 from kshark import limits
 from kshark.analysis.facts.calls import Partition
@@ -50,8 +51,7 @@ _STATE_REQUESTS: Final = frozenset(_ON_THE_WAY.values())
 ADMINISTRATION_APIS: Final = _STATE_REQUESTS | TOPIC_APIS | {SHARE_GROUP_HEARTBEAT, *ADMIN_REQUESTS}
 
 
-@dataclass(slots=True)
-class _Sight:
+class _Sight(Struct):
     """The seen part of a connection: the packets of its first and last request, and its holes."""
 
     first: int
@@ -64,8 +64,7 @@ class _Sight:
         return self.first < first and self.last > last and self.holes.between(first, last) is None
 
 
-@dataclass(slots=True)
-class _Asked:
+class _Asked(Struct):
     """A request to a share coordinator for one share partition; `is_used`: it is part of an operation."""
 
     request: StateRequest
@@ -79,8 +78,7 @@ class _Asked:
         return not self.is_used and since <= self.time_ns and (operation.answer_packet is None or self.time_ns <= until)
 
 
-@dataclass(slots=True)
-class _SharePartition:
+class _SharePartition(Struct):
     """The last requests for a share partition by API; `assigned`: it was assigned to a member."""
 
     asked: dict[int, _Asked] = field(default_factory=dict)
@@ -103,8 +101,7 @@ class _SharePartition:
         )
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """A share group.
 
     `is_whole`: the capture has its creation.

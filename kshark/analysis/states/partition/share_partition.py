@@ -13,6 +13,8 @@ from itertools import islice, takewhile
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from kshark import limits
 from kshark.analysis.facts.brokers import Broker
 from kshark.analysis.facts.calls import Answer, Call, Partition, ShareStep
@@ -70,7 +72,7 @@ _REFUSED: Final = 16
 _first: Final = itemgetter(0)
 
 
-class Change(NamedTuple):
+class Change(Struct, frozen=True):
     """A change of records; `step` None: no request caused it, as for an expired lock."""
 
     partition: SharePartition

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from kshark import limits
 from kshark.analysis.facts.calls import ACCEPTED, SUBSEQUENT, Acquired, Answer, ShareStep
@@ -19,8 +20,7 @@ _MISSED: Final = 16
 _JITTER_NS: Final = 50_000_000
 
 
-@dataclass(slots=True, eq=False)
-class CopiedConnection:
+class CopiedConnection(Struct, eq=False):
     """A connection that carries the same requests as `of`; `asked`: its requests since the last one of `of`."""
 
     of: ConnectionFacts

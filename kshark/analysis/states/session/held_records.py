@@ -6,7 +6,6 @@ They are known from an epoch 0 on, as long as no request or answer is missing.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final
 
@@ -57,7 +56,6 @@ class HeldRange(Struct, eq=False, gc=False):
     until_ns: int
 
 
-@dataclass(slots=True, eq=False)
 class InFlight:
     """The partitions and held records of a session.
 
@@ -69,12 +67,15 @@ class InFlight:
     `full`: how often there was no room for another range.
     """
 
-    partitions: set[Partition] | frozenset[Partition] | None = None
-    closed: set[Partition] | frozenset[Partition] | None = None
-    acknowledged_only: dict[Partition, ShareStep] = field(default_factory=nothing)
-    held: dict[Partition, list[HeldRange]] = field(default_factory=nothing)
-    ranges: int = 0
-    full: int = 0
+    __slots__ = ("acknowledged_only", "closed", "full", "held", "partitions", "ranges")
+
+    def __init__(self) -> None:
+        self.partitions: set[Partition] | frozenset[Partition] | None = None
+        self.closed: set[Partition] | frozenset[Partition] | None = None
+        self.acknowledged_only: dict[Partition, ShareStep] = nothing()
+        self.held: dict[Partition, list[HeldRange]] = nothing()
+        self.ranges: int = 0
+        self.full: int = 0
 
     def take(self, step: ShareStep, reply: Reply) -> None:
         """Apply the effect of a step on partitions and records."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple
 
 from msgspec import Struct
@@ -124,68 +123,108 @@ class Trace(Struct, eq=False):
     count: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class SessionState:
+class SessionState:  # a struct takes longer to change, a dataclass to import
     """The state of a (broker, group, member). Its size is bounded for any length of the session."""
 
-    broker: Broker
-    member: Member
-    #: The possible states; None: any state, for the reason of `states_known`.
-    branches: tuple[Branch, ...] | None = None
-    states_known: Known = BEGINNING
-    #: The exchange since which the states are known.
-    anchor: ShareStep | None = None
-    #: Its first request, and the first request since which no epoch is missing.
-    begun: ShareStep | None = None
-    unbroken: ShareStep | None = None
-    #: The packet of the last request that moved to another connection.
-    moved: int = 0
-    #: The last request that was refused although its epoch continued from the counted one.
-    refused_in_sequence: ShareStep | None = None
-    #: The packet of the last request whose answer contradicts all possible states.
-    contradicted_at: int = 0
-    #: The last exchange that proved the session to exist, and the last requests that it counted.
-    alive: ShareStep | None = None
-    last: ShareStep | None = None
-    last_fetch: ShareStep | None = None
-    last_acknowledge: ShareStep | None = None
-    #: The last counted epoch other than -1; 0 after traffic that the capture does not hold.
-    count: int = 0
-    #: The epoch 0 that opened it, as far as its answer shows.
-    opening: ShareStep | None = None
-    #: A session was, or may have been, opened.
-    ever_opened: bool = False
-    #: The last request without an answer, and the requests on each connection.
-    unanswered: ShareStep | None = None
-    here: dict[int, Trace] = field(default_factory=dict)
-    #: The last request with epoch 0.
-    initial: ShareStep | None = None
-    #: Times of openings and refusals, and the time until which no more are reported.
-    troubles: tuple[int, ...] = ()
-    quiet_until: int = 0
-    #: Requests that later ones may overlap.
-    overlapping: tuple[ShareStep, ...] = ()
-    #: The end of such requests that were forgotten: until then the broker may have counted any of them.
-    forgotten_until: int = 0
-    #: Connections to which the session moved, without the one that opened it.
-    crossed: tuple[int, ...] = ()
-    #: The member's departure after which a fetch was accepted, and True if this fetch used the heartbeat's own
-    #: connection.
-    departed: Beat | None = None
-    departed_here: bool = False
-    in_flight: InFlight = field(default_factory=InFlight)
-    #: The last packet of a request or an answer that was not fully read: the ranges delivered before this packet are
-    #: unknown. The connections that may have had more of them since. The last packet of a fetch without an answer.
-    unread: int = 0
-    unread_on: list[ConnectionFacts] = field(default_factory=list)
-    last_unanswered_fetch: int = 0
-    #: The last request that acquired records, and these records, since the last answer that the session does not exist.
-    last_acquisition: tuple[ShareStep, Sequence[Acquired]] | None = None
-    #: Partitions that another broker leads, from the last fetch's answer.
-    hints: dict[Partition, Hint] = field(default_factory=nothing)
-    #: Hosts from which it was used, and releases that answer the versions which it uses.
-    hosts: tuple[str, ...] = ()
-    spoken: frozenset[Release] = ANY_RELEASE
+    __slots__ = (
+        "alive",
+        "anchor",
+        "begun",
+        "branches",
+        "broker",
+        "contradicted_at",
+        "count",
+        "crossed",
+        "departed",
+        "departed_here",
+        "ever_opened",
+        "forgotten_until",
+        "here",
+        "hints",
+        "hosts",
+        "in_flight",
+        "initial",
+        "last",
+        "last_acknowledge",
+        "last_acquisition",
+        "last_fetch",
+        "last_unanswered_fetch",
+        "member",
+        "moved",
+        "opening",
+        "overlapping",
+        "quiet_until",
+        "refused_in_sequence",
+        "spoken",
+        "states_known",
+        "troubles",
+        "unanswered",
+        "unbroken",
+        "unread",
+        "unread_on",
+    )
+
+    def __init__(self, broker: Broker, member: Member) -> None:
+        self.broker = broker
+        self.member = member
+        #: The possible states; None: any state, for the reason of `states_known`.
+        self.branches: tuple[Branch, ...] | None = None
+        self.states_known: Known = BEGINNING
+        #: The exchange since which the states are known.
+        self.anchor: ShareStep | None = None
+        #: Its first request, and the first request since which no epoch is missing.
+        self.begun: ShareStep | None = None
+        self.unbroken: ShareStep | None = None
+        #: The packet of the last request that moved to another connection.
+        self.moved: int = 0
+        #: The last request that was refused although its epoch continued from the counted one.
+        self.refused_in_sequence: ShareStep | None = None
+        #: The packet of the last request whose answer contradicts all possible states.
+        self.contradicted_at: int = 0
+        #: The last exchange that proved the session to exist, and the last requests that it counted.
+        self.alive: ShareStep | None = None
+        self.last: ShareStep | None = None
+        self.last_fetch: ShareStep | None = None
+        self.last_acknowledge: ShareStep | None = None
+        #: The last counted epoch other than -1; 0 after traffic that the capture does not hold.
+        self.count: int = 0
+        #: The epoch 0 that opened it, as far as its answer shows.
+        self.opening: ShareStep | None = None
+        #: A session was, or may have been, opened.
+        self.ever_opened: bool = False
+        #: The last request without an answer, and the requests on each connection.
+        self.unanswered: ShareStep | None = None
+        self.here: dict[int, Trace] = {}
+        #: The last request with epoch 0.
+        self.initial: ShareStep | None = None
+        #: Times of openings and refusals, and the time until which no more are reported.
+        self.troubles: tuple[int, ...] = ()
+        self.quiet_until: int = 0
+        #: Requests that later ones may overlap.
+        self.overlapping: tuple[ShareStep, ...] = ()
+        #: The end of such requests that were forgotten: until then the broker may have counted any of them.
+        self.forgotten_until: int = 0
+        #: Connections to which the session moved, without the one that opened it.
+        self.crossed: tuple[int, ...] = ()
+        #: The member's departure after which a fetch was accepted, and True if this fetch used the heartbeat's own
+        #: connection.
+        self.departed: Beat | None = None
+        self.departed_here: bool = False
+        self.in_flight: InFlight = InFlight()
+        #: The last packet of a request or an answer that was not fully read: the ranges delivered before this packet
+        #: are unknown. The connections that may have had more of them since. The last packet of a fetch without an
+        #: answer.
+        self.unread: int = 0
+        self.unread_on: list[ConnectionFacts] = []
+        self.last_unanswered_fetch: int = 0
+        #: The last request that acquired records, and these records, since the last answer that the session does not
+        #: exist.
+        self.last_acquisition: tuple[ShareStep, Sequence[Acquired]] | None = None
+        #: Partitions that another broker leads, from the last fetch's answer.
+        self.hints: dict[Partition, Hint] = nothing()
+        #: Hosts from which it was used, and releases that answer the versions which it uses.
+        self.hosts: tuple[str, ...] = ()
+        self.spoken: frozenset[Release] = ANY_RELEASE
 
     @property
     def states(self) -> tuple[PossibleState, ...] | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -30,7 +29,6 @@ class Sender(Struct, eq=False):
     write: StateStep | None = None
 
 
-@dataclass(slots=True, eq=False)
 class StoredState:
     """The stored state of one share partition.
 
@@ -39,26 +37,46 @@ class StoredState:
     `exists`: None if it is unknown whether a state exists.
     """
 
-    exists: bool | None = None
-    writes: Known = BEGINNING
-    state_epoch: int | None = None
-    leader_epoch: int | None = None
-    start_offset: int | None = None
-    complete_count: int | None = None
-    batches: StoredBatches = field(default_factory=StoredBatches)
-    #: The steps that show the state epoch, the leader epoch and the start offset.
-    state_epoch_by: StateStep | None = None
-    leader_epoch_by: StateStep | None = None
-    start_offset_by: StateStep | None = None
-    #: The last accepted Initialize or Delete: the earlier state is gone.
-    reset: StateStep | None = None
-    #: The last accepted Write; a later Write that was refused because there is no state any more.
-    write: StateStep | None = None
-    refused: StateStep | None = None
-    #: True if an Initialize is the first step in the capture; the highest leader epoch of later Reads.
-    begun: bool = False
-    read_epoch: int = NO_EPOCH
-    _senders: OrderedDict[int, Sender] = field(default_factory=OrderedDict)
+    __slots__ = (
+        "_senders",
+        "batches",
+        "begun",
+        "complete_count",
+        "exists",
+        "leader_epoch",
+        "leader_epoch_by",
+        "read_epoch",
+        "refused",
+        "reset",
+        "start_offset",
+        "start_offset_by",
+        "state_epoch",
+        "state_epoch_by",
+        "write",
+        "writes",
+    )
+
+    def __init__(self) -> None:
+        self.exists: bool | None = None
+        self.writes: Known = BEGINNING
+        self.state_epoch: int | None = None
+        self.leader_epoch: int | None = None
+        self.start_offset: int | None = None
+        self.complete_count: int | None = None
+        self.batches: StoredBatches = StoredBatches()
+        #: The steps that show the state epoch, the leader epoch and the start offset.
+        self.state_epoch_by: StateStep | None = None
+        self.leader_epoch_by: StateStep | None = None
+        self.start_offset_by: StateStep | None = None
+        #: The last accepted Initialize or Delete: the earlier state is gone.
+        self.reset: StateStep | None = None
+        #: The last accepted Write; a later Write that was refused because there is no state any more.
+        self.write: StateStep | None = None
+        self.refused: StateStep | None = None
+        #: True if an Initialize is the first step in the capture; the highest leader epoch of later Reads.
+        self.begun: bool = False
+        self.read_epoch: int = NO_EPOCH
+        self._senders: OrderedDict[int, Sender] = OrderedDict()
 
     def held(self, step: StateStep) -> StoredCondition | None:
         """Return the stored state relative to the request; None if it is unknown."""
@@ -179,7 +197,7 @@ class StoredState:
             sender.initialize = step
 
 
-class StoredSituation(NamedTuple):
+class StoredSituation(Struct, frozen=True):
     """A step, and the stored state before it."""
 
     step: StateStep
