@@ -262,6 +262,7 @@ def _check(source: Source, args: Namespace, sink: Sink, evidence: Evidence | Non
             evidence.page(page)
         if early is not None and proved:
             early.print(proved, checking.topics)
+        del page  # its memory is used again by the next page
     checking.close()
     source.has_verdict = True
     if source.left_out and not source.packets:
