@@ -59,16 +59,16 @@ WAYS: Final = {
     "tables": ("export", "-q"),
 }
 ALLOWED: Final = {
-    ("share RPCs", "json"): Counts(11.5, 29.1, 195.2),
-    ("share RPCs", "no records"): Counts(5.8, 21.3, 156.3),
-    ("share RPCs", "fields"): Counts(3.9, 13.2, 90.9),
-    ("share RPCs", "check"): Counts(54.5, 62.3, 465.0),
-    ("share RPCs", "tables"): Counts(71.0, 92.0, 585.1),
-    ("record batches", "json"): Counts(26.3, 44.9, 300.1),
-    ("record batches", "no records"): Counts(8.2, 28.7, 160.4),
-    ("record batches", "fields"): Counts(6.5, 19.5, 111.8),
-    ("record batches", "tables"): Counts(34.4, 70.8, 424.2),
-    ("pipelined requests", "fields"): Counts(4.8, 12.5, 96.1),
+    ("share RPCs", "json"): Counts(12.8, 29.4, 193.2),
+    ("share RPCs", "no records"): Counts(6.1, 20.6, 150.8),
+    ("share RPCs", "fields"): Counts(3.7, 12.0, 85.7),
+    ("share RPCs", "check"): Counts(54.5, 62.4, 464.4),
+    ("share RPCs", "tables"): Counts(71.7, 90.7, 585.4),
+    ("record batches", "json"): Counts(24.6, 44.1, 255.4),
+    ("record batches", "no records"): Counts(8.1, 27.8, 149.7),
+    ("record batches", "fields"): Counts(6.4, 18.5, 103.7),
+    ("record batches", "tables"): Counts(33.0, 69.8, 409.6),
+    ("pipelined requests", "fields"): Counts(4.8, 11.4, 93.9),
 }
 
 
