@@ -26,7 +26,16 @@ INSIDE: Final = (
     "opentelemetry.proto.metrics.v1.metrics_pb2",
     "pyarrow.compute",
     "re2",
-    *("base64", "concurrent.futures", "fcntl", "hashlib", "importlib.metadata", "importlib.util", "traceback"),
+    *(
+        "base64",
+        "concurrent.futures",
+        "difflib",
+        "fcntl",
+        "hashlib",
+        "importlib.metadata",
+        "importlib.util",
+        "traceback",
+    ),
 )
 #: Modules that a running capture does not need.
 _OTHERS: Final = ("kshark.__main__", "kshark.testing", "kshark.report", "kshark.diff", "kshark.wireshark")
