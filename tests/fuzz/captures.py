@@ -64,7 +64,10 @@ def some_of(random: Random) -> list[Packet]:
 
 
 def _window(random: Random) -> list[Packet]:
-    packets, size = loaded(random.choice(FROM)), random.choice(SIZES)
+    packets: list[Packet] = []
+    while not packets:  # a capture may have none
+        packets = loaded(random.choice(FROM))
+    size = random.choice(SIZES)
     at = random.choice((0, random.randrange(max(1, len(packets) - size))))
     return packets[at : at + size]
 

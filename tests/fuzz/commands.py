@@ -20,7 +20,7 @@ import msgspec
 from kshark.capture import source
 from kshark.cli import COMMANDS, main
 from kshark.cli.check import NOTHING_JUDGED
-from tests.fuzz.captures import damaged
+from tests.fuzz.captures import damaged, some_of
 from tests.fuzz.filters import names
 from tests.fuzz.kind import Broken, Kind, Seen, shorter, shorter_bytes
 from tests.fuzz.mutating import mutated
@@ -166,7 +166,8 @@ def _file(random: Random) -> bytes:
             )
         )
     packets = [
-        replace(it, time_ns=it.time_ns % _PCAP_NS, wire_length=it.wire_length & _UINT32) for it in damaged(random)[:150]
+        replace(it, time_ns=it.time_ns % _PCAP_NS, wire_length=it.wire_length & _UINT32)
+        for it in damaged(random)[:150] or some_of(random)
     ]
     data = (
         _pcapng(packets)
