@@ -12,8 +12,8 @@ from kshark.model import ACK, Ends, Event, Flow, Message, Weird
 from kshark.pipeline import Engine
 from tests.exchange.test_stage import answer, framed, metadata, request
 from tests.packets import Packet, Tcp, Wire, batches
+from tests.property.event_values import event_values
 from tests.property.mangled import packets_of
-from tests.property.told import told
 from tests.shared import CAPTURES
 
 EVERY_PACKET = [1] * 99
@@ -82,7 +82,7 @@ def test_answers_behind_an_impossible_length_belong_to_the_requests_before_them(
     said = events(wire.packets, [len(wire.packets)])
 
     assert [one.correlation_id for one in said if isinstance(one, Message) and one.kind == "response"] == [1, 4, 5]
-    assert told(batches(wire.packets, [])) == told(batches(wire.packets, [1] * 999))
+    assert event_values(batches(wire.packets, [])) == event_values(batches(wire.packets, [1] * 999))
 
 
 def test_each_direction_is_searched_from_where_it_broke_on() -> None:
@@ -99,7 +99,7 @@ def test_each_direction_is_searched_from_where_it_broke_on() -> None:
     wire.pause(1)
     tcp.client(b"\xff" * 12)
 
-    assert told(batches(wire.packets, [])) == told(batches(wire.packets, EVERY_PACKET))
+    assert event_values(batches(wire.packets, [])) == event_values(batches(wire.packets, EVERY_PACKET))
 
 
 def test_what_waited_when_the_connection_was_recognised_is_cut_before_a_gap_behind_it() -> None:
@@ -115,9 +115,9 @@ def test_what_waited_when_the_connection_was_recognised_is_cut_before_a_gap_behi
     wire.pause(0.3)
     other.client(metadata(1))
 
-    whole = told(batches(wire.packets, []))
+    whole = event_values(batches(wire.packets, []))
     for size in range(1, len(wire.packets)):
-        assert told(batches(wire.packets, [size])) == whole
+        assert event_values(batches(wire.packets, [size])) == whole
 
 
 def test_a_beginning_seen_behind_the_first_bytes_changes_nothing_that_was_said() -> None:
@@ -129,7 +129,7 @@ def test_a_beginning_seen_behind_the_first_bytes_changes_nothing_that_was_said()
     packets = wire.packets
     displaced = [packets[at] for at in (3, 4, 1)]
 
-    assert told(batches(displaced, [])) == told(batches(displaced, [1] * 9))
+    assert event_values(batches(displaced, [])) == event_values(batches(displaced, [1] * 9))
 
 
 def test_the_first_client_id_is_kept_however_many_requests_come_at_once() -> None:
@@ -159,7 +159,7 @@ def test_a_boundary_found_late_has_the_time_of_its_packet(monkeypatch: pytest.Mo
     monkeypatch.setattr(limits, "HELD_NS", 5_000_000)
     packets = packets_of(CAPTURES / "share-java-explicit-4.1.2.pcap")[400:]
 
-    assert told(batches(packets, [len(packets)])) == told(batches(packets, [50] * 100))
+    assert event_values(batches(packets, [len(packets)])) == event_values(batches(packets, [50] * 100))
 
 
 def test_a_first_request_longer_than_what_is_looked_at_has_the_packet_it_ends_with() -> None:
@@ -197,11 +197,11 @@ def test_a_frame_in_many_pieces_is_held_in_few_and_read_as_if_in_one(monkeypatch
     tcp.client(metadata(3))
     tcp.broker(answer(3))
 
-    whole = told(batches(wire.packets, [len(wire.packets)]))
-    assert told(batches(wire.packets, EVERY_PACKET * 5)) == whole
+    whole = event_values(batches(wire.packets, [len(wire.packets)]))
+    assert event_values(batches(wire.packets, EVERY_PACKET * 5)) == whole
     held.clear()
     monkeypatch.setattr(limits, "FRAME_PIECES", 10)
-    assert told(batches(wire.packets, EVERY_PACKET * 5)) == whole
+    assert event_values(batches(wire.packets, EVERY_PACKET * 5)) == whole
     assert max(held) <= 10
 
 

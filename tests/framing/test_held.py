@@ -11,7 +11,7 @@ from kshark.model import Gap, Message, PacketBatch
 from kshark.pipeline import Engine
 from tests.exchange.test_stage import answer, metadata
 from tests.packets import Tcp, Wire, batches
-from tests.property.told import told
+from tests.property.event_values import event_values
 
 #: As long as anything is held, in seconds.
 HELD = 0.2
@@ -72,9 +72,9 @@ def test_a_hole_that_the_end_decides_is_late_by_the_clock() -> None:
     wire.packets[behind] = replace(wire.packets[behind], time_ns=wire.packets[behind].time_ns + 1_000_000_000)
     holed.seq[0] -= 5 + len(metadata(2))
     holed.reset()
-    whole = told(batches(wire.packets, []))
+    whole = event_values(batches(wire.packets, []))
     for edge in range(behind, len(wire.packets)):
-        assert told(batches(wire.packets, [edge])) == whole
+        assert event_values(batches(wire.packets, [edge])) == whole
 
 
 def test_a_hole_with_silence_behind_it_holds_nothing_for_long() -> None:
@@ -109,9 +109,9 @@ def test_what_is_known_late_keeps_its_own_packet_and_stands_where_it_was_known(p
     assert (messages.index(late) == 0) == (pause < HELD)
     assert reply.request_packet == own
     assert (
-        told(batches(wire.packets, []))
-        == told(batches(wire.packets, [1] * 99))
-        == told(batches(wire.packets, [3] * 99))
+        event_values(batches(wire.packets, []))
+        == event_values(batches(wire.packets, [1] * 99))
+        == event_values(batches(wire.packets, [3] * 99))
     )
 
 
@@ -134,4 +134,4 @@ def test_a_hole_acknowledged_late_stands_where_that_was_and_its_messages_keep_th
     assert events.index(gap) < events.index(asked)
     assert max(before) > own
     assert asked.time_ns == wire.packets[own - 1].time_ns
-    assert told(batches(wire.packets, [])) == told(batches(wire.packets, [1] * 99))
+    assert event_values(batches(wire.packets, [])) == event_values(batches(wire.packets, [1] * 99))

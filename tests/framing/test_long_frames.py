@@ -21,7 +21,7 @@ from kshark.registry import Registry
 from tests.exchange.test_stage import answer, metadata, request
 from tests.framing.test_middle import produced
 from tests.packets import Tcp, Wire, batch, batches
-from tests.property.told import told
+from tests.property.event_values import event_values
 
 REGISTRY = Registry()
 LONG = 150_000_000
@@ -154,9 +154,9 @@ def small() -> Wire:
 def test_the_same_comes_out_whatever_the_batches_and_packets_are(monkeypatch: pytest.MonkeyPatch) -> None:
     small_limits(monkeypatch)
     packets = small().packets
-    whole = told(batches(packets, []))
+    whole = event_values(batches(packets, []))
     for sizes in ([1] * 99, [2] * 99, [3, 5, 1] * 20):
-        assert told(batches(packets, sizes)) == whole
+        assert event_values(batches(packets, sizes)) == whole
     found = events(iter(batches(packets, [])))
     assert [outcome for outcome, *_ in exchanges(found)] == ["answered"] * 6
 

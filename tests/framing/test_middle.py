@@ -18,8 +18,8 @@ from kshark.pipeline import Engine, Options
 from kshark.registry import Registry
 from tests.exchange.test_stage import answer, framed, metadata, request
 from tests.packets import Packet, Tcp, Wire, batches
+from tests.property.event_values import event_values
 from tests.property.mangled import packets_of, tcp_at
-from tests.property.told import told
 from tests.shared import CAPTURES, SHARED, sample_of, shared
 
 REGISTRY = Registry()
@@ -154,7 +154,11 @@ def test_a_frame_too_long_to_keep_has_its_header_and_length(monkeypatch: pytest.
 def test_the_same_comes_out_however_the_packets_are_fed() -> None:
     for size in (3_000, 70_000):
         packets = a_producer(size).packets[2:]
-        assert told(batches(packets, [])) == told(batches(packets, [1] * 999)) == told(batches(packets, [7] * 999))
+        assert (
+            event_values(batches(packets, []))
+            == event_values(batches(packets, [1] * 999))
+            == event_values(batches(packets, [7] * 999))
+        )
 
 
 def test_an_answer_that_leads_up_to_a_known_one_is_read_without_its_request() -> None:

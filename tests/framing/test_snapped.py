@@ -17,7 +17,7 @@ from kshark.registry import kafka_registry
 from tests.exchange.test_stage import answer, metadata, request
 from tests.framing.test_middle import produced
 from tests.packets import Tcp, Wire, batches
-from tests.property.told import told
+from tests.property.event_values import event_values
 from tests.shared import CAPTURES
 from tests.thinning import Whole
 
@@ -205,7 +205,7 @@ def test_another_protocol_with_lengths_is_not_recognised() -> None:
 def test_batches_of_any_size_give_the_same(payload: int, sizes: tuple[int, ...]) -> None:
     wire = talk(size=3000)
     items, whole = snapped(batches(wire.packets, sizes), payload), snapped(batches(wire.packets, []), payload)
-    assert told(items, Options(records=False)) == told(whole, Options(records=False))
+    assert event_values(items, Options(records=False)) == event_values(whole, Options(records=False))
 
 
 def test_rules_about_heads_still_judge() -> None:

@@ -22,9 +22,9 @@ from kshark.registry import kafka_registry
 from tests.fuzz.frames import ASKED
 from tests.fuzz.kind import Broken, Kind, Seen, difference, shorter
 from tests.packets import Packet, batch
+from tests.property.event_values import event_values
 from tests.property.mangled import MUTATIONS, anything, packets_of
 from tests.property.test_accounting import Books
-from tests.property.told import told
 from tests.shared import CAPTURES, SHARED_CAPTURES
 
 #: Bundled captures, and where the shared folder is, its own, but the largest.
@@ -90,9 +90,9 @@ class Captures(Kind[Capture]):
 
     def check(self, case: Capture) -> Seen:
         whole, asked = [batch(case.packets)], ASKED[case.asked]
-        exactly = told(whole, replace(asked, exact=True))
+        exactly = event_values(whole, replace(asked, exact=True))
         for words, batches in (("in other batches", case.batches), ("by the fast path", whole)):
-            if (said := told(batches, asked)) != exactly:
+            if (said := event_values(batches, asked)) != exactly:
                 raise Broken(f"{words} something else is said than by the exact path", difference(said, exactly))
         if wrong := Books(whole).unbalanced():
             raise Broken("bytes are not accounted for", wrong)

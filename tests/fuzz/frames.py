@@ -26,10 +26,10 @@ from tests.fuzz.kind import Broken, Kind, Seen, difference, shorter, shorter_byt
 from tests.fuzz.mutating import mutated
 from tests.fuzz.values import value_of
 from tests.packets import START_NS, batch
+from tests.property.event_values import read_first
+from tests.property.event_values import value_of as event_value
 from tests.property.mangled import packets_of
 from tests.property.test_output import printed
-from tests.property.told import read_first
-from tests.property.told import value_of as event_value
 from tests.shared import CAPTURES
 
 #: Frames of one case, at most.

@@ -17,7 +17,7 @@ from tests.examples import as_many
 from tests.link.frames import Tcp, ethernet, ethernet_of, ip, ipv4, ipv6, outer, packet, udp, vxlan
 from tests.packets import START_NS, Packet, Wire, batch, batches
 from tests.packets import Tcp as Connection
-from tests.property.told import told as told_of
+from tests.property.event_values import event_values
 
 RAW = 101
 V4, V6 = Tcp(payload=bytes(range(250))), Tcp("2001:db8::1", "2001:db8::2", payload=bytes(range(250)))
@@ -250,7 +250,7 @@ def test_fragments_that_time_gave_up_are_told_at_the_end_however_packets_are_fed
     alone = replace(raw(piece(ip(V4)[:20], bytes(8), 8, True))[0], time_ns=wire.packets[0].time_ns)
     packets = [alone, *wire.packets]
     packets += [replace(one, time_ns=one.time_ns + 10 * limits.FRAGMENT_NS) for one in packets]
-    whole = told_of(batches(packets, []))
+    whole = event_values(batches(packets, []))
     assert any(isinstance(one, bytes) and b"IP_FRAGMENT" in one for one in whole)
     for size in (1, 2, 3):
-        assert told_of(batches(packets, [size] * len(packets))) == whole
+        assert event_values(batches(packets, [size] * len(packets))) == whole

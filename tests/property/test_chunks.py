@@ -18,8 +18,8 @@ from kshark.framing import streams
 from kshark.model import Closed, Event, Exchange, Frames, Gap, HalfClosed, Message, Opened, PacketBatch, Weird
 from kshark.pipeline import Engine, Options
 from tests.packets import batch, batches
+from tests.property.event_values import event_values
 from tests.property.mangled import anything, dropped, packets_of
-from tests.property.told import told as everything_told
 from tests.shared import CAPTURES, sample_of
 from tests.thinning import Whole, events_of
 
@@ -115,9 +115,9 @@ def test_nor_where_a_capture_with_holes_begins_in_the_middle(name: str) -> None:
     that stay open long."""
     packets = packets_of(CAPTURES / f"{name}.pcap")
     packets = dropped(packets[len(packets) // 20 :], Random(f"1 {name}.pcap"))
-    expected = everything_told([batch(packets)], Options(records=False))
+    expected = event_values([batch(packets)], Options(records=False))
     for size in (1, 50):
-        assert everything_told(batches(packets, [size] * len(packets)), Options(records=False)) == expected
+        assert event_values(batches(packets, [size] * len(packets)), Options(records=False)) == expected
 
 
 @pytest.mark.parametrize("name", ["security-sasl", "adv-sessions-4.2.1"])
@@ -165,7 +165,7 @@ def test_one_batch_and_packet_by_packet_say_the_same_of_damage(seed: int, monkey
     at = random.randrange(max(1, len(packets) - 150))
     packets = anything(packets[at : at + 150], random)
     options = Options(records=False, embedded=bool(seed % 3))
-    assert everything_told([batch(packets)], options) == everything_told(batches(packets, [1] * len(packets)), options)
+    assert event_values([batch(packets)], options) == event_values(batches(packets, [1] * len(packets)), options)
 
 
 def shown(parts: Iterator[PacketBatch]) -> tuple[list[bytes], dict[str, str]]:

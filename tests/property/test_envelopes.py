@@ -15,8 +15,8 @@ from kshark.pipeline import Engine, Options
 from tests.link.frames import ethernet_of, geneve, gre, gtp_u, outer, outer_6, vxlan
 from tests.link.test_fragments import pieces
 from tests.packets import Packet, batch
+from tests.property.event_values import event_values
 from tests.property.mangled import LINK_BYTES, batches_of, packets_of
-from tests.property.told import told
 from tests.shared import CAPTURES, sample_of
 
 BUNDLED = sorted(CAPTURES.glob("*.pcap*"))
@@ -87,7 +87,9 @@ def messages(packets: list[Packet]) -> list[Any]:
 def test_envelopes_change_nothing(capture: Path) -> None:
     random = Random(capture.name)
     packets = window(capture, random)
-    assert told(batches_of([wrapped(packet, random) for packet in packets], random)) == told([batch(packets)])
+    assert event_values(batches_of([wrapped(packet, random) for packet in packets], random)) == event_values(
+        [batch(packets)]
+    )
 
 
 @pytest.mark.parametrize("capture", sample_of(BUNDLED, 6, seed=5), ids=lambda path: path.name)

@@ -13,8 +13,8 @@ import pytest
 
 from kshark.pipeline import Options
 from tests.packets import Packet, batch
+from tests.property.event_values import event_values
 from tests.property.mangled import MUTATIONS, anything, batches_of, packets_of
-from tests.property.told import told
 from tests.shared import CAPTURES, SHARED_CAPTURES, every, sample_of
 
 BUNDLED = sorted(path for path in CAPTURES.glob("*.pcap*"))
@@ -47,10 +47,10 @@ def window(packets: list[Packet], random: Random, size: int) -> list[Packet]:
 
 def assert_both_paths_agree(packets: list[Packet], random: Random) -> None:
     batches, options = batches_of(packets, random), random.choice(ASKED)
-    exactly = told(batches, replace(options, exact=True))
-    assert told(batches, options) == exactly
-    assert told(batches, options, interpreted=random.choice((1, 2, 5, 1000))) == exactly
-    assert told([batch(packets)], options) == exactly
+    exactly = event_values(batches, replace(options, exact=True))
+    assert event_values(batches, options) == exactly
+    assert event_values(batches, options, interpreted=random.choice((1, 2, 5, 1000))) == exactly
+    assert event_values([batch(packets)], options) == exactly
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -63,7 +63,7 @@ def test_the_exact_path_is_another_one(exact: bool) -> None:
 
     sys.setprofile(note)
     try:
-        told(batches_of(packets, Random(1)), Options(exact=exact))
+        event_values(batches_of(packets, Random(1)), Options(exact=exact))
     finally:
         sys.setprofile(None)
     taken = [path for path in FAST if any(file.endswith(path[0]) and name == path[1] for file, name in called)]

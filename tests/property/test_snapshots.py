@@ -24,8 +24,8 @@ from kshark.pipeline import Engine, Options
 from kshark.snapshot import load, save
 from kshark.tables import Rows
 from tests.packets import Tcp, Wire, batch, batches
+from tests.property.event_values import value_of
 from tests.property.mangled import anything, packets_of
-from tests.property.told import value_of
 from tests.shared import CAPTURES, ROOT, sample_of
 
 ALL = sorted(CAPTURES.glob("*.pcap"))

@@ -15,8 +15,8 @@ from kshark.model import PacketBatch, Tick
 from kshark.pipeline import Engine, Options
 from kshark.registry import kafka_registry
 from tests.packets import batch
+from tests.property.event_values import value_of
 from tests.property.mangled import dropped, packets_of
-from tests.property.told import value_of
 from tests.shared import CAPTURES, SHARED_CAPTURES, every, sample_of
 from tests.ticks import Item, judged, with_ticks, with_wrong_ticks, without_explanation
 

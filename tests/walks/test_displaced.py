@@ -16,8 +16,8 @@ from kshark.model import ACK, SYN, Message, Weird
 from kshark.pipeline import JUDGED, Engine, Options
 from tests.conversation import registry
 from tests.packets import Packet, Tcp, Wire, batch, batches
+from tests.property.event_values import event_values
 from tests.property.mangled import packets_of
-from tests.property.told import told
 from tests.shared import CAPTURES, sample_of
 from tests.thinning import Whole, added, findings_in
 
@@ -126,9 +126,9 @@ def test_what_was_acknowledged_before_it_came_is_told_with_how_late_it_is() -> N
 @pytest.mark.parametrize("by_s", [0.0, 0.000_02, 0.02, 0.15])
 def test_it_is_told_the_same_however_packets_are_fed(by_s: float) -> None:
     packets = displaced(by_s)
-    whole = told(batches(packets, []))
+    whole = event_values(batches(packets, []))
     for size in (1, 2, 3, 5):
-        assert told(batches(packets, [size] * len(packets))) == whole
+        assert event_values(batches(packets, [size] * len(packets))) == whole
 
 
 def test_what_stands_before_the_handshake_is_not_what_was_sent_last() -> None:
@@ -148,6 +148,6 @@ def test_what_stands_before_the_handshake_is_not_what_was_sent_last() -> None:
     for _ in range(9):
         tcp.client(b"abc")
         tcp.broker(b"def")
-    fast, exact = (told(batches(wire.packets, []), Options(exact=exact)) for exact in (False, True))
+    fast, exact = (event_values(batches(wire.packets, []), Options(exact=exact)) for exact in (False, True))
     assert fast == exact
     assert any(isinstance(one, bytes) and b"ACKED_UNSEEN" in one for one in exact)

@@ -101,7 +101,7 @@ class Proxies(Struct):
             self._add(host)
 
 
-class Broker:
+class Broker:  # no struct: a saved set may hold it before its attributes (kshark.snapshot)
     """A broker, with every address that the capture proves to belong to it."""
 
     __slots__ = (

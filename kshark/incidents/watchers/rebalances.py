@@ -98,23 +98,20 @@ class _Sender(Struct, frozen=True):
     witness: tuple[Witness, ...]
 
 
-class _Group:
+class _Group(Struct, eq=False):
     """A group: its requests by packet, the number of rebalances that were taken, the last ones, and those of a storm.
 
     `senders`: also by the packets of answers.
     """
 
-    __slots__ = ("accepted", "count", "ending", "key", "last", "recent", "senders", "storm")
-
-    def __init__(self, key: GroupKey, last: _Sender) -> None:
-        self.key = key
-        self.last = last
-        self.senders: OrderedDict[int, _Sender] = OrderedDict()
-        self.count: int = 0
-        self.recent: deque[Rebalance] = deque(maxlen=limits.GROUP_CHANGES)
-        self.storm: _Storm | None = None
-        self.accepted: Accepted | None = None
-        self.ending: _Ending | None = None
+    key: GroupKey
+    last: _Sender
+    senders: OrderedDict[int, _Sender] = field(default_factory=OrderedDict)
+    count: int = 0
+    recent: deque[Rebalance] = field(default_factory=lambda: deque(maxlen=limits.GROUP_CHANGES))
+    storm: _Storm | None = None
+    accepted: Accepted | None = None
+    ending: _Ending | None = None
 
     def sender(self, row: Rebalance) -> _Sender:
         return self.senders.get(row.packet, self.last)
@@ -154,7 +151,7 @@ class _Storm(Struct, eq=False):
                 self.names[deployment] = deployment[0]
 
 
-class _Ending:
+class _Ending:  # no struct: its group refers to it, and is saved first (kshark.snapshot)
     """The end of a storm, as something due."""
 
     __slots__ = ("group", "watcher")

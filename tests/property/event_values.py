@@ -1,4 +1,4 @@
-"""Events as values that can be compared: everything they say, flows by number."""
+"""Events as values that can be compared, with all their attributes; flows by number."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from kshark.pipeline import Engine, Options
 from kshark.registry import kafka_registry
 
 
-def told(batches: Iterable[PacketBatch], options: Options | None = None, *, interpreted: int = 0) -> list[Any]:
-    """What a run says of the packets, in its order, each event as it is when it comes; a flow as it is when it is
+def event_values(batches: Iterable[PacketBatch], options: Options | None = None, *, interpreted: int = 0) -> list[Any]:
+    """Return the events of the packets in their order, each as it is when it comes; a flow as it is when it is
     closed. `interpreted`: so many bodies of a layout, of any size, are read before its reader is compiled."""
     events: list[Event] = []
-    said: list[Any] = []
+    values: list[Any] = []
     with read_first(interpreted):
         for page in Engine(options, kafka_registry()).pages(batches):
             events += page
-            said += map(value_of, page)
-    assert [*map(value_of, events)] == said, "an event changed after it was emitted"
-    return said
+            values += map(value_of, page)
+    assert [*map(value_of, events)] == values, "an event changed after it was emitted"
+    return values
 
 
 @contextmanager
