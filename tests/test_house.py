@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import pkgutil
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
+import msgspec
 import pytest
 
+import kshark
 from tests.patience import PATIENCE_S
 from tests.shared import ROOT
 from tools import structure
@@ -407,3 +412,16 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
         if (ast.get_docstring(node) or "").startswith(NO_BEGINNINGS)
     ]
     assert wrong == []
+
+
+def test_defaults_of_structs_can_be_sent_to_another_process() -> None:
+    """A snapshot, or the result of a process, fails with a read-only mapping in it."""
+    for module in pkgutil.walk_packages(kshark.__path__, "kshark."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    classes, found = [msgspec.Struct], []
+    while classes:
+        subclasses = classes.pop().__subclasses__()
+        classes += subclasses
+        found += [one.__qualname__ for one in subclasses if MappingProxyType in map(type, one.__struct_defaults__)]
+    assert found == []

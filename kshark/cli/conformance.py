@@ -9,10 +9,9 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kshark.analysis import OF_CLIENTS, ClientCoverage, Observed, Parties, RuleCoverage
 from kshark.analysis.rules import BOOK
@@ -28,7 +27,6 @@ from kshark.units import counted, safe
 DOCUMENTS: Final = ("junit", "sarif")
 FORMATS: Final = ("text", "json", *DOCUMENTS, "github")
 _ALL: Final = "all"
-_NONE: Final[Mapping[FindingKind, int]] = MappingProxyType({})
 #: Most findings that are named as gone.
 _NAMES: Final = 8
 
@@ -149,7 +147,7 @@ class Conformance(Struct, frozen=True):
 
     clients: Sequence[ClientCoverage] = ()
     untested: Sequence[Untested] = ()
-    known: Mapping[FindingKind, int] = _NONE
+    known: Mapping[FindingKind, int] = field(default_factory=dict)
 
     def coverage_rows(self, rules: Sequence[RuleCoverage], args: Namespace) -> list[dict[str, Any]]:
         """Return the coverage for JSON: a row for each rule, or for each rule and client."""
@@ -211,7 +209,7 @@ class Result(Struct, frozen=True):
     `part`: the capture's part of a document."""
 
     outcomes: set[str]
-    kinds: Mapping[FindingKind, int] = _NONE
+    kinds: Mapping[FindingKind, int] = field(default_factory=dict)
     part: Any = None
 
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kshark.schema import FIXED, VARYING, Field, Layout
 
@@ -58,7 +57,7 @@ class Shape(Struct, frozen=True, eq=False):
     #: Bytes that the shortest value takes.
     least: int
     #: Tagged fields of other versions, by tag. Kafka's readers refuse these tags in this version.
-    foreign: Mapping[int, Field] = MappingProxyType({})
+    foreign: Mapping[int, Field] = field(default_factory=dict)
 
 
 def shape_of(layout: Layout, version: int, older: bool = False) -> Shape:

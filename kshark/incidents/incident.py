@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, field
 
 from kshark.analysis.facts.bases import Lasted, resolution_ns
 from kshark.analysis.facts.clock import PacketTime
@@ -58,7 +57,7 @@ class Incident(Struct, frozen=True):
     of_client: bool = False
     client_id: str | None = None
     grounds: tuple[Lasted, ...] = ()
-    refusals: Mapping[Refusal, int] = MappingProxyType({})
+    refusals: Mapping[Refusal, int] = field(default_factory=dict)
     is_end_inferred: bool = False
 
     def finding(self) -> Finding:

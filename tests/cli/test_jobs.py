@@ -142,6 +142,18 @@ def test_a_capture_that_cannot_be_read_is_named_and_the_rest_is_read(
     assert f"kshark: {torn}" in done.err
 
 
+@pytest.mark.parametrize("command", ["read", "check", "check -T json --coverage", "check -T junit", "sessions"])
+@pytest.mark.parametrize("cut", [0, 4, 20, 24, 30])
+def test_a_capture_without_a_packet_is_named_and_the_rest_is_read(
+    kshark: Run, tmp_path: Path, command: str, cut: int
+) -> None:
+    cut_off = tmp_path / "cut_off.pcap"
+    cut_off.write_bytes(FEW[2].read_bytes()[:cut])
+    done = same(kshark, *command.split(), cut_off, FEW[2], cut_off, FEW[1], "--each")
+    assert done.err.count(str(cut_off)) >= 2
+    assert "Traceback" not in done.err
+
+
 def test_an_error_ends_the_command_at_its_capture(kshark: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(source: Source, args: Namespace, sink: Sink) -> set[str]:
         if source.number == 1:

@@ -13,6 +13,7 @@ from tests.conversation import TOPIC, Conversation, registry
 from tests.incidents import test_closings as closings
 from tests.incidents import test_dead_letters as dead_letters
 from tests.incidents import test_endpoints as endpoints
+from tests.incidents import test_network as network
 from tests.incidents import test_rebalances as rebalances
 from tests.incidents import test_sasl as sasl
 from tests.incidents import test_tls as tls
@@ -38,14 +39,14 @@ def troubled() -> Conversation:
     return talk
 
 
-def found(talk: Conversation, *, saved: bool) -> list[Finding]:
+def found(talk: Conversation, *, saved: bool, every: int = 10) -> list[Finding]:
     engine, run = Engine(JUDGED, registry()), Run(registry())
     for number, packet in talk.packets():
         some = batch([packet])
         some.number = np.array([number], np.int64)
         for page in engine.feed(some):
             run.page(page)
-        if saved and number % 10 == 0:
+        if saved and number % every == 0:
             engine, run = load(save(engine, run), registry())
     for page in engine.close():
         run.page(page)
@@ -94,3 +95,18 @@ def test_rebalances_survive_snapshots() -> None:
     whole = found(talk, saved=False)
     assert {"REBALANCE", "REBALANCE_STORM"} <= {finding.code for finding in whole}
     assert found(talk, saved=True) == whole
+
+
+def test_incidents_whose_time_a_later_packet_may_prove_survive_snapshots() -> None:
+    """Also one that explains no error code, as in net-gave-up.pcap."""
+    talk, members = network.start()
+    talk.wire.stamped = False
+    asked = [member.heartbeat(1) for member in members]
+    talk.pause(20)
+    network.again(talk, [request.sent for request in asked], (0.0,))
+    for request in asked:
+        request.given(1)
+    network.beat(members[0])
+    whole = found(talk, saved=False)
+    assert [(finding.code, finding.unknown_because) for finding in whole] == [("NETWORK_OUTAGE", "clock")]
+    assert found(talk, saved=True, every=1) == whole

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, field
 from msgspec.structs import replace
 
 from kshark import limits
@@ -82,7 +81,7 @@ class Picture(Struct, frozen=True):
     verdicts: Mapping[str, int]
     topics: Mapping[str, str]
     filter: str = ""
-    lags: Mapping[tuple[RowKey, Place | None], int] = MappingProxyType({})
+    lags: Mapping[tuple[RowKey, Place | None], int] = field(default_factory=dict)
 
 
 class Model:
