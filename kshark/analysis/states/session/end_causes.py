@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kshark.analysis.facts.calls import ShareStep
+from kshark.analysis.facts.calls import UNANSWERED, UNCLEAR, ShareStep
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import BEHAVIOUR, agreed, release_known
 from kshark.analysis.states.session.state import EndCause, PossibleState, SessionState
@@ -50,10 +50,10 @@ def _connections(session: SessionState, state: PossibleState, alive: ShareStep, 
         return
     own, dies = opening.connection, agreed(session.releases, "dies_with_connection")
     if dies is not False and (cause := _end(own, opening, alive, step, dies)) is not None:
-        text = f"the connection that opened it {cause.description}"
+        did = "asked for a new session and got no answer" if opening is alive and _is_unsure(opening) else "opened it"
         yield (
             (cause.packet <= alive.packet, False, cause.packet),
-            cause._replace(cause="connection_closed", description=text),
+            cause._replace(cause="connection_closed", description=f"the connection that {did} {cause.description}"),
         )
     dies = agreed(session.releases, "dies_with_older_connection")
     for connection in state.replaced if dies is not False else ():
@@ -73,6 +73,11 @@ def _end(
         return None
     text = f"({connection.name}) ended (packet {end.packet})"
     return EndCause("", end.packet, end.time_ns, text, known=release_known(dies), end=end)
+
+
+def _is_unsure(opening: ShareStep) -> bool:
+    """True if no answer shows whether the session was opened."""
+    return opening.reply is UNANSWERED or opening.reply is UNCLEAR
 
 
 def _idle(session: SessionState, alive: ShareStep, step: ShareStep) -> Iterator[_Placed]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kshark.analysis.facts.brokers import Broker
-from kshark.analysis.facts.calls import ShareStep
+from kshark.analysis.facts.calls import UNANSWERED, ShareStep
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import Release
 from kshark.analysis.states.session.end_causes import end_causes
@@ -77,6 +77,19 @@ def test_the_connection_that_opened_it_ended() -> None:
         "the connection that opened it (10.0.0.1:50000) ended (packet 20)",
         end=end(20),
     )
+
+
+def test_a_connection_without_an_answer_to_its_opening_may_not_have_opened_it() -> None:
+    """A broker without room refuses it: 4.1.2 did, with an answer that came too late for the client."""
+    met = Met()
+    met.opening.reply = UNANSWERED
+    (cause,) = met.ends(met.own, 20).causes()
+    assert cause.description == (
+        "the connection that asked for a new session and got no answer (10.0.0.1:50000) ended (packet 20)"
+    )
+    met.session.alive = step(1, 12, on=met.own)  # a later request was accepted
+    (cause,) = met.causes()
+    assert cause.description == "the connection that opened it (10.0.0.1:50000) ended (packet 20)"
 
 
 @pytest.mark.parametrize(("packet", "counts"), [(10, False), (11, True), (51, True), (52, False)])
