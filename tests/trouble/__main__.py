@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import signal
 import sys
 from collections import Counter
@@ -120,7 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # processes are stopped on the way out
-    folder = (given.output / f"{given.release}-{given.seed}").absolute()
+    modes = ("-tunnel" if given.tunnel else "") + ("-network" if given.network_only else "")
+    folder = (given.output / f"{given.release}-{given.seed}{modes}").absolute()
+    shutil.rmtree(folder, ignore_errors=True)  # brokers do not start with the data of an earlier run
     release, random = RELEASES[given.release], Random(given.seed)
     java = find_java()
     try:
