@@ -49,6 +49,11 @@ _OPTIONS: Final = (
     ["--header"],
     ["--format", "x"], ["-e", "kafka.nothing"], ["--", FILE], ["-x"], [""], ["\udcff"], ["-Y"],
 )  # fmt: skip
+#: Commands with which two processes must say what one says.
+_OF_EACH: Final = (
+    "read -T json", "read", "check -T json", "check", "check -T junit", "sessions", "groups -T json", "deliveries",
+    "stats",
+)  # fmt: skip
 #: Later times have no room in pcap files.
 _PCAP_NS: Final = 10**9 << 32
 _UINT32: Final = (1 << 32) - 1
@@ -94,7 +99,7 @@ class Commands(Kind[Call]):
         if command == "diff" and random.random() < 0.9:
             words.append(FILE)  # the other capture
         if random.random() < 0.04:
-            return Call([random.choice(("read", "check")), "-T", "json", "--each", FILE, FILE], _file(random), True)
+            return Call([*random.choice(_OF_EACH).split(), "--each", FILE, FILE], _file(random), True)
         return Call([*words, FILE] if random.random() < 0.95 else words, _file(random))
 
     def check(self, case: Call) -> Seen:
