@@ -348,9 +348,11 @@ def _certainly_other(conversation: Conversation, heads: tuple[bytes, bytes], che
     if opener is None:
         return False
     own, other = heads[opener], heads[1 - opener]
+    if not conversation.streams[opener].begun:
+        return False
     if not own:
-        return len(other) >= HEADER_BYTES and not lengths_from(other)[0]
+        return conversation.streams[1 - opener].begun and len(other) >= HEADER_BYTES and not lengths_from(other)[0]
     chain = conversation.requests(opener, own, checker.knows)
-    if chain.consistent or chain.headers or not conversation.streams[opener].begun:
+    if chain.consistent or chain.headers:
         return False
     return not _of_any_version(own, checker.knows).headers

@@ -152,6 +152,19 @@ def test_a_lost_request_is_skipped_and_the_next_boundary_found() -> None:
     assert told[-2].weird == ["RESYNC"]
 
 
+def test_a_connection_without_the_first_bytes_of_both_sides_is_recognised() -> None:
+    """What is left of the first answer need not begin like one."""
+    talk = Talk()
+    lost = talk.tcp.client(metadata(0))
+    talk.tcp.broker(answer(0, bytes(range(200))), mss=40)
+    for number in range(1, 4):
+        talk.tcp.client(metadata(number))
+        talk.tcp.broker(answer(number))
+    lost += [lost[-1] + 1]
+    seen = [event for event in talk.events(lost=tuple(lost)) if isinstance(event, Message)]
+    assert [event.correlation_id for event in seen if event.kind == "request"] == [1, 2, 3]
+
+
 def test_a_retransmission_with_other_bytes_is_told() -> None:
     talk = Talk()
     talk.tcp.client(metadata(1))

@@ -3,6 +3,7 @@ accuses nobody else."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from random import Random
 from typing import NamedTuple
@@ -174,6 +175,29 @@ def untouched(
         for it in found
         if it.broker not in ends and it.member_id not in members
     )
+
+
+def script(words: str) -> Setting:
+    """Acts of member 0 with broker 0 and Kafka 4.1; `@1`: on line 1, `+1`: with an epoch too many."""
+    acts = (re.fullmatch(r"(\w+)(@1)?(\+1)?", word) for word in words.split())
+    return Setting(
+        [Act(act[1], 0, 0, int(bool(act[2])), act[3] or "+0") for act in acts if act], "4.1", 2000, 3, lenient=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "words", "seed"),
+    [
+        # the next epochs on another connection show that requests are missing, before the refusal is answered
+        ("missing", "pause fetch@1 fetch fetch fetch wait@1 fin@1 rst fetch fetch@1 notice", 10),
+        # an acknowledgement of bytes proves no order of connections where packets are out of order
+        ("out_of_order", "pause pause acknowledge fetch@1 wait fetch fetch@1 answer", 0),
+        # the first bytes of both sides are cut off: a connection that was taken for another protocol
+        ("cut", f"pause pause pause fetch@1 {'fetch ' * 7} fetch@1 fetch+1", 2308830),
+    ],
+)
+def test_damage_that_accused_somebody_once(damage: str, words: str, seed: int) -> None:
+    check_damaged(damage, script(words), seed)
 
 
 def check_many(damage: str, count: int) -> None:

@@ -62,7 +62,8 @@ class SentAfter(Struct, frozen=True):
 
     TCP retransmits a request of a connection that its client has given up (RFC 9293): it may arrive long after it was
     sent. A connection that began later excludes this, and so does an acknowledgement of later bytes, a later request on
-    the connection, or a FIN after the answer: a client that had given up sent its FIN before.
+    the connection, or a FIN after the answer: a client that had given up sent its FIN before. Where packets are out of
+    order, the acknowledged bytes may have been sent before `since`.
     """
 
     request: Call
@@ -74,7 +75,8 @@ class SentAfter(Struct, frozen=True):
         flow = connection.flow
         if flow.opened_by is not None and flow.first_packet > self.since:
             return True
-        if self.request.knows > self.since or connection.last_request > self.request.packet:
+        knows_more = self.request.knows > self.since and not connection.clock.disorder_ns
+        if knows_more or connection.last_request > self.request.packet:
             return True
         if self.request.answer is not None and (connection.client_fin or 0) > self.request.end:
             return True

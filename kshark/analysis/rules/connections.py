@@ -73,8 +73,13 @@ def overtaken_and_served(situation: SessionSituation) -> Argument | None:
 
 
 def two_writers(situation: SessionSituation) -> Argument | None:
-    """Report a session that two connections use: another one used it since this connection last did."""
+    """Report a session that two connections use: another one used it since this connection last did.
+
+    The refusal of an epoch that was due has another reason: the request was overtaken.
+    """
     step, session = situation.step, situation.session
+    if situation.overtaker is not None:
+        return None
     last, here = session.last, situation.before_here
     if last is None or here is None or last.connection is step.connection or last.packet < here.packet:
         return None

@@ -63,8 +63,8 @@ def situation(session: SessionState, step: ShareStep, later: Sequence[ShareStep]
                 following = _following(session, step, state, _reply(step, state, overtakes=overtakes))
                 if following:
                     ways.append((state, tuple(Branch(after, ahead.early) for after in following)))
-    if rivals and len(ways) > 1:
-        ways = _agreeing_ways(session, ways, step, later) or ways
+    if rivals:  # where no way agrees with the later answers, requests are missing
+        ways = _agreeing_ways(session, ways, step, later)
     agreeing = _distinct(state for state, _ in ways)
     overtaken, contested = None, False
     if overtaker is not None and any(state.due == step.epoch for state in agreeing):
