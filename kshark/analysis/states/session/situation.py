@@ -98,7 +98,9 @@ class SessionSituation:
             return never(self.step.any_doubt)
         if self.end_cause is not None and not self.end_cause.known.is_certain:
             return self.end_cause.known
-        return never("race") if self.rivals else never("unanswered") if self.agreeing else NOTHING_HIDDEN
+        if self.rivals or self.is_seen_twice:
+            return never("race")
+        return never("unanswered") if self.agreeing else NOTHING_HIDDEN
 
     @property
     def refused_first(self) -> Known:
