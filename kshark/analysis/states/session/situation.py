@@ -149,8 +149,9 @@ class SessionSituation:
     def end_cause(self) -> EndCause | None:
         """The cause of the end of the session that the broker did not find.
 
-        Of several possible causes it is one that accuses no party and is certain. If the last answered opening found no
-        room, an unanswered one more likely found no room either than opened a session that ended since.
+        Of several possible causes it is one that accuses no party and is certain, the earliest of them. If the last
+        answered opening found no room, an unanswered one more likely found no room either than opened a session that
+        ended since.
         """
         causes = [state.ended for state in self.agreeing if state.due == ABSENT and state.ended is not None]
         if not causes or len(causes) < len(self.agreeing):
@@ -158,7 +159,10 @@ class SessionSituation:
         ordinary = [cause for cause in causes if cause.cause in ORDINARY]
         if not ordinary and len({cause.cause for cause in causes}) > 1:
             return None
-        return min(ordinary or causes, key=lambda cause: (not cause.known.is_certain, cause.cause != "session_limit"))
+        return min(
+            ordinary or causes,
+            key=lambda cause: (not cause.known.is_certain, cause.cause != "session_limit", cause.packet),
+        )
 
     @property
     def is_seen_twice(self) -> bool:
