@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kshark.analysis.facts.calls import UNANSWERED, UNCLEAR, ShareStep
+from kshark.analysis.facts.calls import UNANSWERED, UNCLEAR, Reply, ShareStep
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.releases import BEHAVIOUR, agreed, release_known
 from kshark.analysis.states.session.state import EndCause, PossibleState, SessionState
 
 #: An end cause with its sort key: causes that the broker noticed at once by time, and late ones after all others.
 _Placed = tuple[tuple[bool, bool, int], EndCause]
+
+
+def is_unsure(reply: Reply) -> bool:
+    """True if the reply does not show whether the broker counted the request."""
+    return reply is UNANSWERED or reply is UNCLEAR
 
 
 def end_causes(session: SessionState, state: PossibleState, step: ShareStep) -> tuple[EndCause, ...]:
@@ -50,7 +55,11 @@ def _connections(session: SessionState, state: PossibleState, alive: ShareStep, 
         return
     own, dies = opening.connection, agreed(session.releases, "dies_with_connection")
     if dies is not False and (cause := _end(own, opening, alive, step, dies)) is not None:
-        did = "asked for a new session and got no answer" if opening is alive and _is_unsure(opening) else "opened it"
+        did = (
+            "asked for a new session and got no answer"
+            if opening is alive and is_unsure(opening.reply)
+            else "opened it"
+        )
         yield (
             (cause.packet <= alive.packet, False, cause.packet),
             cause._replace(cause="connection_closed", description=f"the connection that {did} {cause.description}"),
@@ -73,11 +82,6 @@ def _end(
         return None
     text = f"({connection.name}) ended (packet {end.packet})"
     return EndCause("", end.packet, end.time_ns, text, known=release_known(dies), end=end)
-
-
-def _is_unsure(opening: ShareStep) -> bool:
-    """True if no answer shows whether the session was opened."""
-    return opening.reply is UNANSWERED or opening.reply is UNCLEAR
 
 
 def _idle(session: SessionState, alive: ShareStep, step: ShareStep) -> Iterator[_Placed]:

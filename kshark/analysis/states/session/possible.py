@@ -17,14 +17,13 @@ from kshark.analysis.facts.calls import (
     INVALID_EPOCH,
     SUBSEQUENT,
     UNANSWERED,
-    UNCLEAR,
     Reply,
     ShareStep,
     next_epoch,
 )
 from kshark.analysis.facts.connections import ConnectionFacts
 from kshark.analysis.facts.known import Known, known_if
-from kshark.analysis.states.session.end_causes import end_causes
+from kshark.analysis.states.session.end_causes import end_causes, is_unsure
 from kshark.analysis.states.session.situation import SessionSituation
 from kshark.analysis.states.session.state import REPLACED, UNSEEN, Branch, EndCause, PossibleState, SessionState
 from kshark.analysis.states.tables.session import ABSENT, SessionEffect, due_after, proved_alone, thens
@@ -158,12 +157,12 @@ def _openers(state: PossibleState, step: ShareStep) -> tuple[ConnectionFacts, ..
 def _end_cause_of(step: ShareStep, reply: Reply) -> str:
     """Return the cause of an end by a request; UNSEEN for a refusal that shows an end without a known cause."""
     if not step.opens:
-        return "final_epoch" if reply is ACCEPTED or reply is UNANSWERED or reply is UNCLEAR else UNSEEN
+        return "final_epoch" if reply is ACCEPTED or is_unsure(reply) else UNSEEN
     return "failed_reopen" if reply is FAILED_REOPEN else "session_limit"
 
 
 def _answer_known(reply: Reply) -> Known:
-    return known_if(reply is not UNANSWERED and reply is not UNCLEAR, "unanswered")
+    return known_if(not is_unsure(reply), "unanswered")
 
 
 def _with_ends(session: SessionState, state: PossibleState, step: ShareStep) -> tuple[PossibleState, ...]:
